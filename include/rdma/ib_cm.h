@@ -498,8 +498,8 @@ int ib_send_cm_sidr_rep(struct ib_cm_id *cm_id, struct ib_cm_sidr_rep_param *par
 /* --- the core's own --- */
 
 /** ib_cm_init() - start the CM: behind ib_sa_init(). 0; -errno */
-int ib_cm_init(void);
-void ib_cm_cleanup(void);
+int ib_cm_init(struct rt *rt);
+void ib_cm_cleanup(struct rt *rt);
 
 #pragma GCC visibility pop
 

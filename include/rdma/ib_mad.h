@@ -419,8 +419,8 @@ int ib_process_mad_wc(struct ib_mad_agent *mad_agent, struct ib_wc *wc);
 /* --- the core's own --- */
 
 /** ib_mad_init() - start the MAD layer: a client of every device. 0; -errno */
-int ib_mad_init(void);
-void ib_mad_cleanup(void);
+int ib_mad_init(struct rt *rt);
+void ib_mad_cleanup(struct rt *rt);
 
 #pragma GCC visibility pop
 

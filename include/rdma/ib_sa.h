@@ -439,8 +439,8 @@ int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_num,
 /* --- the core's own --- */
 
 /** ib_sa_init() - start the SA client: behind ib_mad_init(). 0; -errno */
-int ib_sa_init(void);
-void ib_sa_cleanup(void);
+int ib_sa_init(struct rt *rt);
+void ib_sa_cleanup(struct rt *rt);
 
 #pragma GCC visibility pop
 

@@ -607,7 +607,7 @@ struct ib_client {
 	const char *name;
 	int (*add)(struct ib_device *device);
 	void (*remove)(struct ib_device *device, void *client_data);
-	struct list_head list;		 /* the core's */
+	struct list_head list;		 /* unused: a client may be in several fabrics */
 	struct ib_client_module *module; /* the loader's; NULL: softibd's own client */
 };
 
@@ -620,20 +620,28 @@ struct ib_client {
 struct ib_client_module {
 	struct rt *rt;
 	const char *node;
-	int (*add)(struct ib_client *client, struct ib_device *device);
-	void (*remove)(struct ib_client *client, struct ib_device *device, void *client_data);
+	int (*add)(const struct ib_client *client, struct ib_device *device);
+	void (*remove)(const struct ib_client *client, struct ib_device *device, void *client_data);
 };
 
-/** ib_register_client() - add() runs for every device before this returns;
- *  clients are added in the order of registration, removed in reverse.
- *  Context: may sleep. Return: 0; -EEXIST registered already */
-int ib_register_client(struct ib_client *client);
-void ib_unregister_client(struct ib_client *client);
+/**
+ * ib_register_client() - make @client known to the fabric whose loop is @rt
+ * @client: remains the caller's, and is unregistered before it goes; one struct may be
+ *	    registered with several fabrics
+ *
+ * add() runs for every device of the fabric before this returns. Clients are added in the
+ * order of registration and removed in reverse. A loaded module calls this function without
+ * @rt (softib/module.h).
+ * Context: may sleep. Return: 0; -EEXIST registered already; -ENOMEM
+ */
+int ib_register_client(struct rt *rt, const struct ib_client *client);
+/** ib_unregister_client() - remove() runs for every device of the fabric before this returns */
+void ib_unregister_client(struct rt *rt, const struct ib_client *client);
 /** ib_set_client_data() - remember @data for (@device, @client); only
  *  between the start of add() and the end of remove() */
-void ib_set_client_data(struct ib_device *device, struct ib_client *client, void *data);
+void ib_set_client_data(struct ib_device *device, const struct ib_client *client, void *data);
 /** ib_get_client_data() - Return: what was set; NULL */
-void *ib_get_client_data(struct ib_device *device, struct ib_client *client);
+void *ib_get_client_data(struct ib_device *device, const struct ib_client *client);
 
 /* --- events --- */
 

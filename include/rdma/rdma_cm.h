@@ -229,10 +229,10 @@ int rdma_port_addr(struct ib_device *device, u32 port_num, sa_family_t family,
 /* --- the core's own --- */
 
 /** rdma_cm_init() - start the RDMA CM: behind ib_cm_init(). 0; -errno */
-int rdma_cm_init(void);
-void rdma_cm_cleanup(void);
+int rdma_cm_init(struct rt *rt);
+void rdma_cm_cleanup(struct rt *rt);
 /** rdma_cm_set_hosts() - the host table of the fabric whose loop is @rt; NULL: it goes.
- * The table is the caller's. 0; -ENOMEM */
+ * The table is the caller's. Context: behind rdma_cm_init(). 0; -ENODEV no core there */
 int rdma_cm_set_hosts(struct rt *rt, const struct rdma_hosts *hosts);
 
 #pragma GCC visibility pop

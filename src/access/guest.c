@@ -18,8 +18,8 @@
 
 /** struct guest_node - what the programs of a node have, while there are any */
 struct guest_node {
-	struct list_head node; /* nodes */
-	const struct rt *rt;
+	struct list_head node; /* struct guests.nodes */
+	struct rt *rt;
 	char name[ABI_NAME_BYTES]; /* "": all that do not exist */
 	unsigned int refs; /* sessions, and what they have taken of the memory */
 	unsigned int fds;
@@ -27,10 +27,43 @@ struct guest_node {
 	bool full; /* a program was turned away, and none was let in since */
 };
 
-/* the process has one list, whose nodes are of one fabric or, in tests, of several */
-static LIST_HEAD(nodes);
-static LIST_HEAD(newcomers);
-static unsigned int num_newcomers;
+/** struct guests - those of a fabric; it exists while there are any */
+struct guests {
+	struct list_head nodes;
+	struct list_head newcomers; /* oldest first */
+	unsigned int num_newcomers;
+};
+
+static struct guests *guests_of(const struct rt *rt)
+{
+	return rt_local(rt, RT_LOCAL_GUEST);
+}
+
+/* Return: NULL: no memory */
+static struct guests *guests_get(struct rt *rt)
+{
+	struct guests *guests = guests_of(rt);
+
+	if (guests)
+		return guests;
+	guests = rt_zalloc(sizeof(*guests));
+	if (!guests)
+		return NULL;
+	INIT_LIST_HEAD(&guests->nodes);
+	INIT_LIST_HEAD(&guests->newcomers);
+	rt_set_local(rt, RT_LOCAL_GUEST, guests);
+	return guests;
+}
+
+static void guests_put(struct rt *rt)
+{
+	struct guests *guests = guests_of(rt);
+
+	if (!list_empty(&guests->nodes) || !list_empty(&guests->newcomers))
+		return;
+	rt_set_local(rt, RT_LOCAL_GUEST, NULL);
+	rt_free(guests);
+}
 
 /* --- the nodes --- */
 
@@ -39,22 +72,28 @@ static int found(struct ib_device *device, void *ctx)
 	return 1;
 }
 
-static struct guest_node *node_get(const struct rt *rt, const char *name)
+static struct guest_node *node_get(struct rt *rt, const char *name)
 {
+	struct guests *guests = guests_get(rt);
 	struct guest_node *n;
+
+	if (!guests)
+		return NULL;
 
 	/* whoever makes names up has one share for all of them */
 	if (!ib_device_for_each_of_node(rt, name, found, NULL))
 		name = "";
-	list_for_each_entry(n, &nodes, node)
-		if (n->rt == rt && !strcmp(n->name, name))
+	list_for_each_entry(n, &guests->nodes, node)
+		if (!strcmp(n->name, name))
 			goto out;
 	n = rt_zalloc(sizeof(*n));
-	if (!n)
+	if (!n) {
+		guests_put(rt);
 		return NULL;
+	}
 	n->rt = rt;
 	snprintf(n->name, sizeof(n->name), "%s", name);
-	list_add_tail(&n->node, &nodes);
+	list_add_tail(&n->node, &guests->nodes);
 out:
 	n->refs++;
 	return n;
@@ -62,10 +101,13 @@ out:
 
 static void node_put(struct guest_node *n)
 {
+	struct rt *rt = n->rt;
+
 	if (--n->refs)
 		return;
 	list_del(&n->node);
 	rt_free(n);
+	guests_put(rt);
 }
 
 static unsigned int num_nodes(const struct rt *rt)
@@ -73,8 +115,8 @@ static unsigned int num_nodes(const struct rt *rt)
 	const struct guest_node *n;
 	unsigned int num = 0;
 
-	list_for_each_entry(n, &nodes, node)
-		num += n->rt == rt;
+	list_for_each_entry(n, &guests_of(rt)->nodes, node)
+		num++;
 	return num;
 }
 
@@ -101,22 +143,27 @@ static void stop_waiting(struct guest *g)
 		return;
 	list_del(&g->newcomer);
 	g->drop = NULL;
-	num_newcomers--;
+	guests_of(g->rt)->num_newcomers--;
+	guests_put(g->rt);
 }
 
-void guest_arrive(struct guest *g, const struct rt *rt, int fd, unsigned int fds,
+void guest_arrive(struct guest *g, struct rt *rt, int fd, unsigned int fds,
 		  void (*drop)(struct guest *guest))
 {
+	struct guests *guests = guests_get(rt);
 	struct rlimit limit;
 
 	g->rt = rt;
 	g->fd = fd;
 	g->fds = fds;
+	if (!guests) /* it is not counted, and guest_open() will fail */
+		return;
 	g->drop = drop;
-	list_add_tail(&g->newcomer, &newcomers);
-	num_newcomers++;
-	while (num_newcomers > NEWCOMERS_MAX && are_scarce(fd, &limit)) {
-		struct guest *oldest = list_first_entry(&newcomers, struct guest, newcomer);
+	list_add_tail(&g->newcomer, &guests->newcomers);
+	guests->num_newcomers++;
+	/* @g is the youngest, so that @guests outlives the loop */
+	while (guests->num_newcomers > NEWCOMERS_MAX && are_scarce(fd, &limit)) {
+		struct guest *oldest = list_first_entry(&guests->newcomers, struct guest, newcomer);
 
 		oldest->drop(oldest);
 	}
@@ -171,9 +218,8 @@ static bool has_memory(const struct guest_node *n, size_t more)
 
 	if (n->bytes + more > GUEST_NODE_BYTES)
 		return false;
-	list_for_each_entry(other, &nodes, node)
-		if (other->rt == n->rt)
-			used += other->bytes;
+	list_for_each_entry(other, &guests_of(n->rt)->nodes, node)
+		used += other->bytes;
 	return is_fair(n, n->bytes, used, more, GUEST_TOTAL_BYTES);
 }
 

@@ -23,7 +23,7 @@ struct guest_node;
 struct guest {
 	struct list_head newcomer; /* in the list of those that have said nothing yet */
 	void (*drop)(struct guest *guest);
-	const struct rt *rt;
+	struct rt *rt;
 	struct guest_node *node; /* NULL: it has said nothing yet */
 	int fd;
 	unsigned int fds;
@@ -36,7 +36,7 @@ struct guest {
  * @drop: close it; calls guest_leave(). It is called for the oldest newcomers when descriptors are
  *        scarce and many connections have said nothing
  */
-void guest_arrive(struct guest *guest, const struct rt *rt, int fd, unsigned int fds,
+void guest_arrive(struct guest *guest, struct rt *rt, int fd, unsigned int fds,
 		  void (*drop)(struct guest *guest));
 /** guest_open() - it is a session of a program on @node.
  *  Return: 0; -EMFILE the programs of the node have their share of the descriptors; -ENOMEM */

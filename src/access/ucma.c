@@ -289,8 +289,6 @@ static void on_accepted(void *ctx, int fd, const struct peer *peer)
 	ucma_serve(ctx, fd, peer);
 }
 
-static unsigned int endpoints; /* of the process: they share a client of the core */
-
 int ucma_create(struct rt *rt, const char *dir, struct ucma **out)
 {
 	struct ucma *ucma = rt_zalloc(sizeof(*ucma));
@@ -308,21 +306,14 @@ int ucma_create(struct rt *rt, const char *dir, struct ucma **out)
 	ret = ucma_page_create(&ucma->page, rt);
 	if (ret)
 		goto undo_alloc;
-	ret = endpoints ? 0 : ucma_watch_devices();
-	if (ret)
-		goto undo_page;
-	endpoints++;
 	if (dir)
 		ret = listener_create(rt, dir, "rdma_cm", on_accepted, ucma,
 				      &ucma->listener);
 	if (ret)
-		goto undo_watch;
+		goto undo_page;
 	*out = ucma;
 	return 0;
 
-undo_watch:
-	if (!--endpoints)
-		ucma_leave_devices();
 undo_page:
 	ucma_page_destroy(&ucma->page);
 undo_alloc:
@@ -337,8 +328,6 @@ void ucma_destroy(struct ucma *ucma)
 	while (!list_empty(&ucma->sessions))
 		close_session(
 			list_first_entry(&ucma->sessions, struct ucma_session, node));
-	if (!--endpoints)
-		ucma_leave_devices();
 	ucma_page_destroy(&ucma->page);
 	rt_free(ucma);
 }

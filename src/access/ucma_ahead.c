@@ -16,40 +16,7 @@
 
 #define PAGE_BYTES sizeof(struct abi_ahead_page)
 
-static LIST_HEAD(pages);
-
-/* --- the page --- */
-
-int ucma_page_create(struct ucma_page *page, struct rt *rt)
-{
-	void *map;
-
-	page->rt = rt;
-	page->fd = memfd_create("softib-cm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (page->fd < 0)
-		return -errno;
-	map = ftruncate(page->fd, PAGE_BYTES) ? MAP_FAILED :
-	      mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, page->fd, 0);
-	if (map == MAP_FAILED ||
-	    fcntl(page->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)) {
-		int ret = -errno;
-
-		if (map != MAP_FAILED)
-			munmap(map, PAGE_BYTES);
-		close(page->fd);
-		return ret;
-	}
-	page->shared = map;
-	list_add_tail(&page->node, &pages);
-	return 0;
-}
-
-void ucma_page_destroy(struct ucma_page *page)
-{
-	list_del(&page->node);
-	munmap(page->shared, PAGE_BYTES);
-	close(page->fd);
-}
+/* --- counts --- */
 
 static _Atomic u32 *count_of(const struct ucma_page *page, u32 number)
 {
@@ -65,11 +32,10 @@ void ucma_changed(const struct ucma_page *page, u32 number)
 
 static void all_changed(const struct ib_device *device)
 {
-	const struct ucma_page *page;
+	const struct ucma_page *page = rt_local(device->rt, RT_LOCAL_UCMA);
 
-	list_for_each_entry(page, &pages, node)
-		for (u32 i = 0; page->rt == device->rt && i < ABI_AHEAD_COUNTERS; i++)
-			ucma_changed(page, i);
+	for (u32 i = 0; i < ABI_AHEAD_COUNTERS; i++)
+		ucma_changed(page, i);
 }
 
 static void on_device_event(struct ib_event_handler *handler, struct ib_event *event)
@@ -79,7 +45,7 @@ static void on_device_event(struct ib_event_handler *handler, struct ib_event *e
 
 static int add_device(struct ib_device *device);
 static void remove_device(struct ib_device *device, void *client_data);
-static struct ib_client client = {
+static const struct ib_client client = {
 	.name = "ucma", .add = add_device, .remove = remove_device};
 
 static int add_device(struct ib_device *device)
@@ -101,14 +67,57 @@ static void remove_device(struct ib_device *device, void *client_data)
 	rt_free(client_data);
 }
 
-int ucma_watch_devices(void)
+/* --- the page --- */
+
+static int map_page(struct ucma_page *page)
 {
-	return ib_register_client(&client);
+	void *map;
+
+	page->fd = memfd_create("softib-cm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (page->fd < 0)
+		return -errno;
+	map = ftruncate(page->fd, PAGE_BYTES) ? MAP_FAILED :
+	      mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, page->fd, 0);
+	if (map == MAP_FAILED ||
+	    fcntl(page->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)) {
+		int ret = -errno;
+
+		if (map != MAP_FAILED)
+			munmap(map, PAGE_BYTES);
+		close(page->fd);
+		return ret;
+	}
+	page->shared = map;
+	return 0;
 }
 
-void ucma_leave_devices(void)
+static void unmap_page(struct ucma_page *page)
 {
-	ib_unregister_client(&client);
+	munmap(page->shared, PAGE_BYTES);
+	close(page->fd);
+}
+
+int ucma_page_create(struct ucma_page *page, struct rt *rt)
+{
+	int ret = map_page(page);
+
+	if (ret)
+		return ret;
+	page->rt = rt;
+	rt_set_local(rt, RT_LOCAL_UCMA, page);
+	ret = ib_register_client(rt, &client);
+	if (!ret)
+		return 0;
+	rt_set_local(rt, RT_LOCAL_UCMA, NULL);
+	unmap_page(page);
+	return ret;
+}
+
+void ucma_page_destroy(struct ucma_page *page)
+{
+	ib_unregister_client(page->rt, &client);
+	rt_set_local(page->rt, RT_LOCAL_UCMA, NULL);
+	unmap_page(page);
 }
 
 /* --- answers --- */

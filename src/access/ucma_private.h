@@ -128,21 +128,17 @@ static inline void ucma_respond(struct ucma_call *call, const void *resp, size_t
 
 /** struct ucma_page - the counts of changes of an endpoint's ids (abi/ahead.h) */
 struct ucma_page {
-	struct list_head node;
 	struct rt *rt;
 	struct abi_ahead_page *shared;
 	int fd; /* of the memfd, for programs */
 };
 
-/** ucma_page_create() - Return: 0; -errno */
+/** ucma_page_create() - until ucma_page_destroy(), changes of devices count as changes of all
+ *  ids. Return: 0; -errno */
 int ucma_page_create(struct ucma_page *page, struct rt *rt);
 void ucma_page_destroy(struct ucma_page *page);
 /** ucma_changed() - answers about the id @number that were given ahead hold no more */
 void ucma_changed(const struct ucma_page *page, u32 number);
-/** ucma_watch_devices() - changes of devices count as changes of all ids, from here to
- *  ucma_leave_devices(). Return: 0; -errno */
-int ucma_watch_devices(void);
-void ucma_leave_devices(void);
 /** ucma_put_ahead() - the answers to what is asked about @id after an event of the type @event.
  *  Return: bytes of struct abi_ahead and the answers; 0: there are none */
 size_t ucma_put_ahead(const struct ucma_page *page, struct ucma_id *id, u32 event, void *to,

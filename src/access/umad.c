@@ -17,7 +17,6 @@
 #define FDS_OF_A_SESSION 4 /* two sockets, and long records: one that is read, one to be read */
 
 struct umad {
-	struct list_head node; /* endpoints */
 	struct rt *rt;
 	struct listener *listener;
 	struct issm *issm;
@@ -27,17 +26,10 @@ struct umad {
 	_Alignas(8) char in[ABI_MESSAGE_MAX];
 };
 
-/* as with uverbs, the process has one client of the core, and each fabric one endpoint */
-static LIST_HEAD(endpoints);
-
+/* the fabric's endpoint; NULL */
 static struct umad *endpoint_of(const struct ib_device *device)
 {
-	struct umad *endpoint;
-
-	list_for_each_entry(endpoint, &endpoints, node)
-		if (endpoint->rt == device->rt)
-			return endpoint;
-	return NULL;
+	return rt_local(device->rt, RT_LOCAL_UMAD);
 }
 
 /* --- the end of a session --- */
@@ -63,7 +55,7 @@ static void close_session(struct umad_session *s)
 
 static int add_device(struct ib_device *device);
 static void remove_device(struct ib_device *device, void *client_data);
-static struct ib_client client = {.name = "umad", .add = add_device, .remove = remove_device};
+static const struct ib_client client = {.name = "umad", .add = add_device, .remove = remove_device};
 
 static int add_device(struct ib_device *device)
 {
@@ -312,11 +304,21 @@ int umad_create(struct rt *rt, const char *dir, struct umad **out)
 		rt_free(u);
 		return ret;
 	}
-	if (list_empty(&endpoints))
-		ib_register_client(&client);
-	list_add_tail(&u->node, &endpoints);
+	rt_set_local(rt, RT_LOCAL_UMAD, u);
+	ret = ib_register_client(rt, &client);
+	if (ret)
+		goto undo_local;
 	*out = u;
 	return 0;
+
+undo_local:
+	rt_set_local(rt, RT_LOCAL_UMAD, NULL);
+	if (u->listener)
+		listener_destroy(u->listener);
+	if (u->issm)
+		issm_destroy(u->issm);
+	rt_free(u);
+	return ret;
 }
 
 void umad_destroy(struct umad *u)
@@ -326,9 +328,8 @@ void umad_destroy(struct umad *u)
 	while (!list_empty(&u->sessions))
 		close_session(list_first_entry(&u->sessions, struct umad_session, node));
 	umad_ends_finish(&u->ends, NULL);
-	list_del(&u->node);
-	if (list_empty(&endpoints))
-		ib_unregister_client(&client);
+	ib_unregister_client(u->rt, &client);
+	rt_set_local(u->rt, RT_LOCAL_UMAD, NULL);
 	if (u->issm)
 		issm_destroy(u->issm);
 	rt_free(u);

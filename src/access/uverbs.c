@@ -21,7 +21,6 @@
 #define FDS_OF_A_SESSION (ABI_CONTEXT_FDS + 5) /* its sockets, and our ends of the others */
 
 struct uverbs {
-	struct list_head node; /* endpoints */
 	struct rt *rt;
 	struct listener *listener;
 	struct list_head sessions;
@@ -32,18 +31,10 @@ struct uverbs {
 	uint64_t in[ABI_MESSAGE_MAX / 8], out[UVERBS_RESPONSE_MAX / 8];
 };
 
-/* The process has one client of the core, since add() has no argument for an endpoint. Each
- * fabric has its own endpoint, which belongs to the fabric's loop. */
-static LIST_HEAD(endpoints);
-
+/* the fabric's endpoint; NULL */
 static struct uverbs *endpoint_of(const struct ib_device *device)
 {
-	struct uverbs *endpoint;
-
-	list_for_each_entry(endpoint, &endpoints, node)
-		if (endpoint->rt == device->rt)
-			return endpoint;
-	return NULL;
+	return rt_local(device->rt, RT_LOCAL_UVERBS);
 }
 
 /* --- the end of a session --- */
@@ -189,7 +180,7 @@ static void on_event(struct ib_event_handler *handler, struct ib_event *event)
 
 static int add_device(struct ib_device *device);
 static void remove_device(struct ib_device *device, void *client_data);
-static struct ib_client client = {
+static const struct ib_client client = {
 	.name = "uverbs", .add = add_device, .remove = remove_device};
 
 static int add_device(struct ib_device *device)
@@ -478,11 +469,19 @@ int uverbs_create(struct rt *rt, const char *dir, struct uverbs **uverbs)
 		}
 		listener_refuse_fds(u->listener);
 	}
-	if (list_empty(&endpoints))
-		ib_register_client(&client);
-	list_add_tail(&u->node, &endpoints);
+	rt_set_local(rt, RT_LOCAL_UVERBS, u);
+	ret = ib_register_client(rt, &client);
+	if (ret)
+		goto undo_local;
 	*uverbs = u;
 	return 0;
+
+undo_local:
+	rt_set_local(rt, RT_LOCAL_UVERBS, NULL);
+	if (u->listener)
+		listener_destroy(u->listener);
+	rt_free(u);
+	return ret;
 }
 
 void uverbs_destroy(struct uverbs *u)
@@ -490,8 +489,7 @@ void uverbs_destroy(struct uverbs *u)
 	listener_destroy(u->listener);
 	while (!list_empty(&u->sessions))
 		close_session(list_first_entry(&u->sessions, struct session, node));
-	list_del(&u->node);
-	if (list_empty(&endpoints))
-		ib_unregister_client(&client);
+	ib_unregister_client(u->rt, &client);
+	rt_set_local(u->rt, RT_LOCAL_UVERBS, NULL);
 	rt_free(u);
 }

@@ -10,7 +10,7 @@ struct cm_client {
 	struct cm_device *dev;
 };
 
-static struct ib_client cm_ib_client;
+static const struct ib_client cm_ib_client;
 
 mono_t cm_now(const struct cm_id *id)
 {
@@ -306,22 +306,25 @@ static void remove_device(struct ib_device *device, void *client_data)
 	rt_free(client);
 }
 
-static struct ib_client cm_ib_client = {
+static const struct ib_client cm_ib_client = {
 	.name = "cm",
 	.add = add_device,
 	.remove = remove_device,
 };
 
-int ib_cm_init(void)
+int ib_cm_init(struct rt *rt)
 {
-	ib_sa_register_client_(&cm_sa_client, "cm");
-	return ib_register_client(&cm_ib_client);
+	return ib_register_client(rt, &cm_ib_client);
 }
 
-void ib_cm_cleanup(void)
+void ib_cm_cleanup(struct rt *rt)
 {
-	ib_unregister_client(&cm_ib_client);
-	ib_sa_unregister_client(&cm_sa_client);
+	struct core_fabric *fabric = core_fabric_of(rt);
+
+	if (!fabric) /* it was not started */
+		return;
+	ib_sa_unregister_client(&fabric->cm_sa_client);
+	ib_unregister_client(rt, &cm_ib_client);
 }
 
 /* --- the clients' side --- */

@@ -77,7 +77,6 @@ void cm_mad_received(struct ib_mad_agent *agent, struct ib_mad_send_buf *send_bu
 
 /* --- cm_redirect.c --- */
 
-extern struct ib_sa_client cm_sa_client;
 /** cm_id_redirect() - struct cm_ops */
 int cm_id_redirect(struct cm_conn *conn, const struct cm_redirection *to);
 /** cm_lookup_cancel() - @id goes */

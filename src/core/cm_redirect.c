@@ -9,7 +9,6 @@
 
 #define LOOKUP_MS 2000
 
-struct ib_sa_client cm_sa_client;
 
 /** struct cm_lookup - a query for the path of a redirection; it belongs to the query */
 struct cm_lookup {
@@ -86,7 +85,7 @@ static int query_path(struct cm_id *id, struct cm_lookup *lookup)
 		sa_path_set_dlid(&rec, to->lid);
 		mask |= IB_SA_PATH_REC_DLID;
 	}
-	return ib_sa_path_rec_get(&cm_sa_client, id->id.device, route->port, &rec, mask,
+	return ib_sa_path_rec_get(&core_fabric_of(id->id.device->rt)->cm_sa_client, id->id.device, route->port, &rec, mask,
 				  LOOKUP_MS, GFP_ATOMIC, got_path, lookup, &lookup->query);
 }
 

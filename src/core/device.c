@@ -12,24 +12,59 @@
  *    which may sleep, are called by the module's (struct ib_client_module). When a device
  *    goes, the fiber that unregisters it may sleep in a module's remove().
  *
- * The lists, and the hash of one of them, are globals: ib_register_client() has
- * no argument that could carry them. A device belongs to the fabric whose loop
- * (struct rt) it runs in; names and look-ups are of one fabric, clients of all.
+ * Devices, clients and names belong to a fabric, and are found through its loop
+ * (struct core_fabric). A client of the core is registered with each fabric in which
+ * it is to meet devices.
  */
 #include "core/private.h"
 
-static LIST_HEAD(devices);
-static LIST_HEAD(clients);
-
-#define NAME_BUCKETS 4096
-static struct list_head by_node_name[NAME_BUCKETS]; /* struct ib_device.name_node */
+/** struct client_entry - that @client is registered with a fabric */
+struct client_entry {
+	struct list_head node; /* struct core_fabric.clients */
+	const struct ib_client *client;
+};
 
 /** struct client_data - that @client was added to a device */
 struct client_data {
 	struct list_head node; /* in device->client_data_list, add order */
-	struct ib_client *client;
+	const struct ib_client *client;
 	void *data;
 };
+
+/* --- the fabric --- */
+
+/* Return: the fabric of @rt, which is made if this is its first device or client; NULL: no memory */
+static struct core_fabric *fabric_get(struct rt *rt)
+{
+	struct core_fabric *fabric = core_fabric_of(rt);
+
+	if (fabric)
+		return fabric;
+	fabric = rt_zalloc(sizeof(*fabric));
+	if (!fabric)
+		return NULL;
+	fabric->rt = rt;
+	INIT_LIST_HEAD(&fabric->devices);
+	INIT_LIST_HEAD(&fabric->clients);
+	ib_sa_register_client_(&fabric->sa_client, "sa");
+	ib_sa_register_client_(&fabric->cm_sa_client, "cm");
+	ib_sa_register_client_(&fabric->rcm_sa_client, "rdma_cm");
+	INIT_LIST_HEAD(&fabric->rcm_ids);
+	INIT_LIST_HEAD(&fabric->rcm_services);
+	for (unsigned int i = 0; i < CORE_NAME_BUCKETS; i++)
+		INIT_LIST_HEAD(&fabric->by_node_name[i]);
+	rt_set_local(rt, RT_LOCAL_CORE, fabric);
+	return fabric;
+}
+
+void core_fabric_put(struct core_fabric *fabric)
+{
+	if (!list_empty(&fabric->devices) || !list_empty(&fabric->clients) ||
+	    !list_empty(&fabric->rcm_ids))
+		return;
+	rt_set_local(fabric->rt, RT_LOCAL_CORE, NULL);
+	rt_free(fabric);
+}
 
 /* --- devices --- */
 
@@ -70,30 +105,29 @@ static bool has_mandatory_ops(const struct ib_device_ops *ops)
 
 /* the devices of node @node are in it, in the order of their registration, and
  * those of others with the same hash (FNV-1a) */
-static struct list_head *bucket_of(const char *node)
+static struct list_head *bucket_of(struct core_fabric *fabric, const char *node)
 {
-	struct list_head *bucket;
 	u32 hash = 2166136261u;
 
 	for (; *node; node++)
 		hash = (hash ^ (u8)*node) * 16777619u;
-	bucket = &by_node_name[hash % NAME_BUCKETS];
-	if (!bucket->next)
-		INIT_LIST_HEAD(bucket);
-	return bucket;
+	return &fabric->by_node_name[hash % CORE_NAME_BUCKETS];
 }
 
-static bool is_of_node(const struct ib_device *device, const struct rt *rt, const char *node)
+static bool is_of_node(const struct ib_device *device, const char *node)
 {
-	return device->rt == rt && !strcmp(device->node_name, node);
+	return !strcmp(device->node_name, node);
 }
 
 struct ib_device *ib_device_get_by_name(const struct rt *rt, const char *node, const char *name)
 {
+	struct core_fabric *fabric = core_fabric_of(rt);
 	struct ib_device *device;
 
-	list_for_each_entry(device, bucket_of(node), name_node)
-		if (is_of_node(device, rt, node) && !strcmp(device->name, name))
+	if (!fabric)
+		return NULL;
+	list_for_each_entry(device, bucket_of(fabric, node), name_node)
+		if (is_of_node(device, node) && !strcmp(device->name, name))
 			return device;
 	return NULL;
 }
@@ -101,10 +135,13 @@ struct ib_device *ib_device_get_by_name(const struct rt *rt, const char *node, c
 int ib_device_for_each(const struct rt *rt, int (*fn)(struct ib_device *device, void *ctx),
 		       void *ctx)
 {
+	struct core_fabric *fabric = core_fabric_of(rt);
 	struct ib_device *device, *next;
 
-	list_for_each_entry_safe(device, next, &devices, node) {
-		int ret = device->rt == rt ? fn(device, ctx) : 0;
+	if (!fabric)
+		return 0;
+	list_for_each_entry_safe(device, next, &fabric->devices, node) {
+		int ret = fn(device, ctx);
 		if (ret)
 			return ret;
 	}
@@ -114,10 +151,13 @@ int ib_device_for_each(const struct rt *rt, int (*fn)(struct ib_device *device, 
 int ib_device_for_each_of_node(const struct rt *rt, const char *node,
 			       int (*fn)(struct ib_device *device, void *ctx), void *ctx)
 {
+	struct core_fabric *fabric = core_fabric_of(rt);
 	struct ib_device *device, *next;
 
-	list_for_each_entry_safe(device, next, bucket_of(node), name_node) {
-		int ret = is_of_node(device, rt, node) ? fn(device, ctx) : 0;
+	if (!fabric)
+		return 0;
+	list_for_each_entry_safe(device, next, bucket_of(fabric, node), name_node) {
+		int ret = is_of_node(device, node) ? fn(device, ctx) : 0;
 		if (ret)
 			return ret;
 	}
@@ -125,14 +165,14 @@ int ib_device_for_each_of_node(const struct rt *rt, const char *node,
 }
 
 /* the lowest number that no other device of the node has */
-static u32 free_index(const struct ib_device *device)
+static u32 free_index(struct core_fabric *fabric, const struct ib_device *device)
 {
 	const struct ib_device *other;
 	u32 index = 0;
 
 again:
-	list_for_each_entry(other, bucket_of(device->node_name), name_node)
-		if (other->index == index && is_of_node(other, device->rt, device->node_name)) {
+	list_for_each_entry(other, bucket_of(fabric, device->node_name), name_node)
+		if (other->index == index && is_of_node(other, device->node_name)) {
 			index++;
 			goto again;
 		}
@@ -177,17 +217,17 @@ static struct client_data *find_data(struct ib_device *device, const struct ib_c
 static bool may_meet(const struct ib_device *device, const struct ib_client *client)
 {
 	return !client->module ||
-	       is_of_node(device, client->module->rt, client->module->node);
+	       is_of_node(device, client->module->node);
 }
 
-static int call_add(struct ib_device *device, struct ib_client *client)
+static int call_add(struct ib_device *device, const struct ib_client *client)
 {
 	if (client->module)
 		return client->module->add(client, device);
 	return client->add ? client->add(device) : 0;
 }
 
-static void add_client(struct ib_device *device, struct ib_client *client)
+static void add_client(struct ib_device *device, const struct ib_client *client)
 {
 	struct client_data *data = may_meet(device, client) ? rt_zalloc(sizeof(*data)) : NULL;
 
@@ -203,7 +243,7 @@ static void add_client(struct ib_device *device, struct ib_client *client)
 
 static void remove_client(struct ib_device *device, struct client_data *data)
 {
-	struct ib_client *client = data->client;
+	const struct ib_client *client = data->client;
 
 	if (client->module)
 		client->module->remove(client, device, data->data);
@@ -215,17 +255,24 @@ static void remove_client(struct ib_device *device, struct client_data *data)
 
 int ib_register_device(struct ib_device *device, const char *name)
 {
-	struct ib_client *client;
+	struct core_fabric *fabric;
+	struct client_entry *entry;
 	int ret = prepare(device, name);
 
 	if (ret)
 		return ret;
-	device->index = free_index(device);
+	fabric = fabric_get(device->rt);
+	if (!fabric) {
+		core_poll_destroy(device);
+		core_cache_destroy(device);
+		return -ENOMEM;
+	}
+	device->index = free_index(fabric, device);
 	device->registered = true;
-	list_add_tail(&device->node, &devices);
-	list_add_tail(&device->name_node, bucket_of(device->node_name));
-	list_for_each_entry(client, &clients, list)
-		add_client(device, client);
+	list_add_tail(&device->node, &fabric->devices);
+	list_add_tail(&device->name_node, bucket_of(fabric, device->node_name));
+	list_for_each_entry(entry, &fabric->clients, node)
+		add_client(device, entry->client);
 	return 0;
 }
 
@@ -242,38 +289,63 @@ void ib_unregister_device(struct ib_device *device)
 	core_poll_destroy(device);
 	core_events_drop(device);
 	core_cache_destroy(device);
+	core_fabric_put(core_fabric_of(device->rt));
 }
 
 /* --- clients --- */
 
-int ib_register_client(struct ib_client *client)
+static struct client_entry *find_entry(struct core_fabric *fabric, const struct ib_client *client)
 {
-	struct ib_device *device, *next;
-	struct ib_client *other;
+	struct client_entry *entry;
 
-	list_for_each_entry(other, &clients, list)
-		if (other == client)
-			return -EEXIST;
-	list_add_tail(&client->list, &clients);
-	list_for_each_entry_safe(device, next, &devices, node)
+	list_for_each_entry(entry, &fabric->clients, node)
+		if (entry->client == client)
+			return entry;
+	return NULL;
+}
+
+int ib_register_client(struct rt *rt, const struct ib_client *client)
+{
+	struct core_fabric *fabric = fabric_get(rt);
+	struct ib_device *device, *next;
+	struct client_entry *entry;
+
+	if (!fabric)
+		return -ENOMEM;
+	if (find_entry(fabric, client))
+		return -EEXIST;
+	entry = rt_zalloc(sizeof(*entry));
+	if (!entry) {
+		core_fabric_put(fabric);
+		return -ENOMEM;
+	}
+	entry->client = client;
+	list_add_tail(&entry->node, &fabric->clients);
+	list_for_each_entry_safe(device, next, &fabric->devices, node)
 		if (device->registered) /* else it is going */
 			add_client(device, client);
 	return 0;
 }
 
-void ib_unregister_client(struct ib_client *client)
+void ib_unregister_client(struct rt *rt, const struct ib_client *client)
 {
+	struct core_fabric *fabric = core_fabric_of(rt);
+	struct client_entry *entry = fabric ? find_entry(fabric, client) : NULL;
 	struct ib_device *device, *next;
 
-	list_for_each_entry_safe(device, next, &devices, node) {
+	if (!entry)
+		return;
+	list_for_each_entry_safe(device, next, &fabric->devices, node) {
 		struct client_data *data = find_data(device, client);
 		if (data)
 			remove_client(device, data);
 	}
-	list_del(&client->list);
+	list_del(&entry->node);
+	rt_free(entry);
+	core_fabric_put(fabric);
 }
 
-void ib_set_client_data(struct ib_device *device, struct ib_client *client, void *data)
+void ib_set_client_data(struct ib_device *device, const struct ib_client *client, void *data)
 {
 	struct client_data *entry = find_data(device, client);
 
@@ -281,7 +353,7 @@ void ib_set_client_data(struct ib_device *device, struct ib_client *client, void
 		entry->data = data;
 }
 
-void *ib_get_client_data(struct ib_device *device, struct ib_client *client)
+void *ib_get_client_data(struct ib_device *device, const struct ib_client *client)
 {
 	struct client_data *entry = find_data(device, client);
 

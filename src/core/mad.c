@@ -20,7 +20,7 @@ struct mad_device {
 	struct list_head ports; /* that are open */
 };
 
-static struct ib_client mad_client;
+static const struct ib_client mad_client;
 
 static struct mad_port *find_port(struct mad_device *md, u32 port_num)
 {
@@ -385,18 +385,18 @@ static int add_device(struct ib_device *device)
 	return ret;
 }
 
-static struct ib_client mad_client = {
+static const struct ib_client mad_client = {
 	.name = "mad",
 	.add = add_device,
 	.remove = remove_device,
 };
 
-int ib_mad_init(void)
+int ib_mad_init(struct rt *rt)
 {
-	return ib_register_client(&mad_client);
+	return ib_register_client(rt, &mad_client);
 }
 
-void ib_mad_cleanup(void)
+void ib_mad_cleanup(struct rt *rt)
 {
-	ib_unregister_client(&mad_client);
+	ib_unregister_client(rt, &mad_client);
 }

@@ -6,8 +6,38 @@
 #include <string.h>
 
 #include "core/uobject.h"
+#include "rdma/ib_sa.h"
 #include "rdma/ib_verbs.h"
 #include "runtime/rt.h"
+
+#define CORE_NAME_BUCKETS 4096
+#define RCM_PORT_BUCKETS  65536 /* ports: a search for a free one looks at many of them */
+
+/**
+ * struct core_fabric - what the core knows of one fabric. It is found through the fabric's loop,
+ * and exists while a device or a client is registered there, or an id of the RDMA CM is left.
+ */
+struct core_fabric {
+	struct rt *rt;
+	struct list_head devices;			   /* oldest first */
+	struct list_head clients;			   /* in the order of registration */
+	struct list_head by_node_name[CORE_NAME_BUCKETS];  /* struct ib_device.name_node */
+	struct ib_sa_client sa_client;			   /* of multicast and notices */
+	struct ib_sa_client cm_sa_client;		   /* of the CM */
+	/* --- the RDMA CM --- */
+	struct ib_sa_client rcm_sa_client;
+	const struct rdma_hosts *hosts;
+	struct list_head rcm_ids;      /* oldest first */
+	struct list_head rcm_services; /* ports of devices that are listened on */
+	struct list_head rcm_bound[RCM_PORT_BUCKETS]; /* those bound to a port; zero: never used */
+};
+
+static inline struct core_fabric *core_fabric_of(const struct rt *rt)
+{
+	return rt_local(rt, RT_LOCAL_CORE);
+}
+/** core_fabric_put() - free it if it is no longer in use */
+void core_fabric_put(struct core_fabric *fabric);
 
 /** struct core_owner - for whom an object is made: a kernel client by its
  *  name, or a program through its uobject (then name is NULL) */

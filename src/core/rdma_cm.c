@@ -2,53 +2,21 @@
 /* Ids of the RDMA CM: how they begin and end, their options, and devices that come and go. */
 #include "core/rdma_cm_priv.h"
 
-/** struct rcm_fabric - the host table of one loop */
-struct rcm_fabric {
-	struct list_head node;
-	struct rt *rt;
-	const struct rdma_hosts *hosts;
-};
-
-LIST_HEAD(rcm_ids);
-struct ib_sa_client rcm_sa_client;
-static LIST_HEAD(fabrics);
-
 /* --- host tables --- */
-
-static struct rcm_fabric *find_fabric(const struct rt *rt)
-{
-	struct rcm_fabric *fabric;
-
-	list_for_each_entry(fabric, &fabrics, node)
-		if (fabric->rt == rt)
-			return fabric;
-	return NULL;
-}
 
 const struct rdma_hosts *rcm_hosts(const struct rt *rt)
 {
-	const struct rcm_fabric *fabric = find_fabric(rt);
+	const struct core_fabric *fabric = core_fabric_of(rt);
 
 	return fabric ? fabric->hosts : NULL;
 }
 
 int rdma_cm_set_hosts(struct rt *rt, const struct rdma_hosts *hosts)
 {
-	struct rcm_fabric *fabric = find_fabric(rt);
+	struct core_fabric *fabric = core_fabric_of(rt);
 
-	if (!hosts) {
-		if (fabric)
-			list_del(&fabric->node);
-		rt_free(fabric);
-		return 0;
-	}
-	if (!fabric) {
-		fabric = rt_zalloc(sizeof(*fabric));
-		if (!fabric)
-			return -ENOMEM;
-		fabric->rt = rt;
-		list_add_tail(&fabric->node, &fabrics);
-	}
+	if (!fabric)
+		return hosts ? -ENODEV : 0;
 	fabric->hosts = hosts;
 	return 0;
 }
@@ -76,7 +44,7 @@ struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler 
 	INIT_LIST_HEAD(&id->listens);
 	INIT_LIST_HEAD(&id->mcasts);
 	rt_work_init(&id->resolved, rcm_resolved);
-	list_add_tail(&id->node, &rcm_ids);
+	list_add_tail(&id->node, rcm_ids(id));
 	return id;
 }
 
@@ -99,11 +67,14 @@ struct rdma_cm_id *rdma_create_id(struct rt *rt, const char *node,
 
 int rdma_id_for_each(const struct rt *rt, int (*fn)(struct rdma_cm_id *id, void *ctx), void *ctx)
 {
+	struct core_fabric *fabric = core_fabric_of(rt);
 	struct rcm_id *id;
 	int ret = 0;
 
-	list_for_each_entry(id, &rcm_ids, node) {
-		ret = id->rt == rt ? fn(&id->id, ctx) : 0;
+	if (!fabric)
+		return 0;
+	list_for_each_entry(id, &fabric->rcm_ids, node) {
+		ret = fn(&id->id, ctx);
 		if (ret)
 			break;
 	}
@@ -125,7 +96,7 @@ static void forget_requests(struct rcm_id *listener)
 
 	if (!listener->waiting)
 		return;
-	list_for_each_entry(id, &rcm_ids, node)
+	list_for_each_entry(id, rcm_ids(listener), node)
 		if (id->listener == listener)
 			id->listener = NULL;
 }
@@ -152,6 +123,7 @@ void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 	list_del(&id->node);
 	list_del(&id->bound_node);
 	forget_requests(id);
+	core_fabric_put(core_fabric_of(id->rt));
 	id->id.event_handler = NULL;
 	if (id->query_id < 0) /* else the query's callback frees it */
 		rt_free(id);
@@ -230,7 +202,7 @@ static struct rcm_id *next_bound(const struct ib_device *device)
 {
 	struct rcm_id *id;
 
-	list_for_each_entry(id, &rcm_ids, node)
+	list_for_each_entry(id, &core_fabric_of(device->rt)->rcm_ids, node)
 		if (id->id.device == device && id->state != RCM_GONE)
 			return id;
 	return NULL;
@@ -241,7 +213,7 @@ static void remove_device(struct ib_device *device, void *client_data)
 	struct rdma_cm_event event = {.event = RDMA_CM_EVENT_DEVICE_REMOVAL};
 	struct rcm_id *id;
 
-	list_for_each_entry(id, &rcm_ids, node)
+	list_for_each_entry(id, &core_fabric_of(device->rt)->rcm_ids, node)
 		rcm_drop_listens(id, device);
 	while ((id = next_bound(device))) {
 		rcm_drop_cm(id);
@@ -249,25 +221,28 @@ static void remove_device(struct ib_device *device, void *client_data)
 		id->state = RCM_GONE;
 		rcm_deliver(id, &event);
 	}
-	list_for_each_entry(id, &rcm_ids, node)
+	list_for_each_entry(id, &core_fabric_of(device->rt)->rcm_ids, node)
 		if (id->id.device == device)
 			id->id.device = NULL;
 }
 
-static struct ib_client client = {
+static const struct ib_client client = {
 	.name = "rdma_cm",
 	.add = add_device,
 	.remove = remove_device,
 };
 
-int rdma_cm_init(void)
+int rdma_cm_init(struct rt *rt)
 {
-	ib_sa_register_client_(&rcm_sa_client, "rdma_cm");
-	return ib_register_client(&client);
+	return ib_register_client(rt, &client);
 }
 
-void rdma_cm_cleanup(void)
+void rdma_cm_cleanup(struct rt *rt)
 {
-	ib_unregister_client(&client);
-	ib_sa_unregister_client(&rcm_sa_client);
+	struct core_fabric *fabric = core_fabric_of(rt);
+
+	if (!fabric) /* it was not started */
+		return;
+	ib_sa_unregister_client(&fabric->rcm_sa_client);
+	ib_unregister_client(rt, &client);
 }

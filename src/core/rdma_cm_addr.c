@@ -158,20 +158,18 @@ __be64 rcm_service_id(enum rdma_ucm_port_space ps, const struct sockaddr_storage
 
 /* --- ports --- */
 
-#define BUCKETS	     65536 /* ports: a search for a free one looks at many of them */
 #define SHARERS_MOST 4096  /* of a port of a node: each bind looks at all of them */
 #define TRIES_MOST   4096  /* for a free port: 1 in 700 is found nine times out of ten and more */
 
 /* The ids that are bound, by node and by the end of their service ids, which is a port */
 static struct list_head *bound_ids(const struct rcm_id *id, __be64 service_id)
 {
-	static struct list_head buckets[BUCKETS];
 	u64 at = be64_to_cpu(service_id);
 	struct list_head *bucket;
 
 	for (const char *c = id->node_name; *c; c++)
 		at = at * 31 + (u8)*c;
-	bucket = &buckets[at % BUCKETS];
+	bucket = &core_fabric_of(id->rt)->rcm_bound[at % RCM_PORT_BUCKETS];
 
 	if (!bucket->next)
 		INIT_LIST_HEAD(bucket);
@@ -492,8 +490,8 @@ int rdma_resolve_route(struct rdma_cm_id *rdma_id, unsigned long timeout_ms)
 	rec.numb_path = 1;
 	rec.reversible = 1;
 	id->state = RCM_ROUTE_QUERY;
-	ret = ib_sa_path_rec_get(&rcm_sa_client, rdma_id->device, rdma_id->port_num, &rec,
-				 mask, timeout_ms, GFP_KERNEL, got_path, id, &id->query);
+	ret = ib_sa_path_rec_get(&core_fabric_of(id->rt)->rcm_sa_client, rdma_id->device,
+				 rdma_id->port_num, &rec, mask, timeout_ms, GFP_KERNEL, got_path, id, &id->query);
 	if (ret < 0) {
 		id->state = RCM_ADDR_RESOLVED;
 		return ret;

@@ -9,7 +9,7 @@
 
 /** struct rcm_service - a port of one device that is listened on */
 struct rcm_service {
-	struct list_head node;	  /* of all services */
+	struct list_head node;	  /* struct core_fabric.rcm_services */
 	struct list_head listens; /* struct rcm_listen; the service goes with the last */
 	struct ib_cm_id *cm;	  /* its context is the service */
 };
@@ -21,8 +21,6 @@ struct rcm_listen {
 	struct rcm_service *service;
 	struct rcm_id *id;
 };
-
-static LIST_HEAD(services);
 
 static struct rcm_service *open_service(struct ib_device *device, __be64 service_id)
 {
@@ -43,7 +41,7 @@ static struct rcm_service *open_service(struct ib_device *device, __be64 service
 		return ERR_PTR(ret == -EBUSY ? -EADDRINUSE : ret);
 	}
 	INIT_LIST_HEAD(&service->listens);
-	list_add_tail(&service->node, &services);
+	list_add_tail(&service->node, &core_fabric_of(device->rt)->rcm_services);
 	return service;
 }
 
@@ -51,7 +49,7 @@ static struct rcm_service *get_service(struct ib_device *device, __be64 service_
 {
 	struct rcm_service *service;
 
-	list_for_each_entry(service, &services, node)
+	list_for_each_entry(service, &core_fabric_of(device->rt)->rcm_services, node)
 		if (service->cm->device == device &&
 		    service->cm->service_id == service_id)
 			return service;
@@ -143,9 +141,9 @@ int rcm_listen_at_new_device(struct ib_device *device)
 	struct rcm_id *id;
 	int ret = 0;
 
-	list_for_each_entry(id, &rcm_ids, node)
+	list_for_each_entry(id, &core_fabric_of(device->rt)->rcm_ids, node)
 		if (!ret && id->state == RCM_LISTEN && !id->id.device &&
-		    id->rt == device->rt && !strcmp(id->node_name, device->node_name))
+		    !strcmp(id->node_name, device->node_name))
 			ret = listen_on(device, id);
 	return ret;
 }

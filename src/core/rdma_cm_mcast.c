@@ -194,8 +194,8 @@ static struct ib_sa_multicast *join(struct rcm_mcast *mcast, const union ib_gid 
 		rec.hop_limit = broadcast.hop_limit;
 		rec.sl = broadcast.sl;
 	}
-	return ib_sa_join_multicast(&rcm_sa_client, id->id.device, id->id.port_num, &rec,
-				    mask, GFP_KERNEL, on_membership, mcast);
+	return ib_sa_join_multicast(&core_fabric_of(id->rt)->rcm_sa_client, id->id.device,
+				    id->id.port_num, &rec, mask, GFP_KERNEL, on_membership, mcast);
 }
 
 int rdma_join_multicast(struct rdma_cm_id *rdma_id, const struct sockaddr *addr,

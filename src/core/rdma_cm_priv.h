@@ -73,8 +73,11 @@ static inline void rcm_trace_call(const struct rcm_id *id, const char *call)
 
 /* --- rdma_cm.c --- */
 
-extern struct ib_sa_client rcm_sa_client;
-extern struct list_head rcm_ids;
+/** rcm_ids() - of the fabric that @id is of, oldest first */
+static inline struct list_head *rcm_ids(const struct rcm_id *id)
+{
+	return &core_fabric_of(id->rt)->rcm_ids;
+}
 struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler handler,
 			 void *context, enum rdma_ucm_port_space ps,
 			 enum ib_qp_type qp_type);

@@ -15,8 +15,7 @@ struct sa_device {
 	struct sa_port port[];
 };
 
-static struct ib_client sa_ib_client;
-struct ib_sa_client sa_client = {LIST_HEAD_INIT(sa_client.queries), "sa"};
+static const struct ib_client sa_ib_client;
 
 struct sa_port *sa_port_find(struct ib_device *device, u32 port_num)
 {
@@ -184,18 +183,18 @@ static int add_device(struct ib_device *device)
 	return 0;
 }
 
-static struct ib_client sa_ib_client = {
+static const struct ib_client sa_ib_client = {
 	.name = "sa",
 	.add = add_device,
 	.remove = remove_device,
 };
 
-int ib_sa_init(void)
+int ib_sa_init(struct rt *rt)
 {
-	return ib_register_client(&sa_ib_client);
+	return ib_register_client(rt, &sa_ib_client);
 }
 
-void ib_sa_cleanup(void)
+void ib_sa_cleanup(struct rt *rt)
 {
-	ib_unregister_client(&sa_ib_client);
+	ib_unregister_client(rt, &sa_ib_client);
 }

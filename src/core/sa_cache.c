@@ -98,7 +98,7 @@ static void begin_to_watch(struct sa_port *port)
 
 		if (port->watch[i].info)
 			continue;
-		info = ib_sa_register_inform_info(&sa_client, port->device, port->port_num,
+		info = ib_sa_register_inform_info(sa_client_of(port), port->device, port->port_num,
 						  watched[i], GFP_KERNEL, on_notice, port);
 		if (!IS_ERR(info))
 			port->watch[i].info = info;

@@ -278,7 +278,7 @@ static int send_join(struct sa_group *group, struct member *member)
 	}
 	if (is_zero_gid(&rec.mgid))
 		mask &= ~IB_SA_MCMEMBER_REC_MGID; /* the SA invents one */
-	ret = ib_sa_mcmember_rec_set(&sa_client, group->port->device, group->port->port_num, &rec,
+	ret = ib_sa_mcmember_rec_set(sa_client_of(group->port), group->port->device, group->port->port_num, &rec,
 				     mask, SA_TIMEOUT_MS, GFP_KERNEL, answered, group, NULL);
 	if (ret < 0)
 		return ret;
@@ -322,7 +322,7 @@ static int send_leave(struct sa_group *group, u8 states)
 	if (is_ethernet(group))
 		return -ENOENT;
 	rec.join_state = states;
-	ret = ib_sa_mcmember_rec_delete(&sa_client, group->port->device, group->port->port_num,
+	ret = ib_sa_mcmember_rec_delete(sa_client_of(group->port), group->port->device, group->port->port_num,
 					&rec, KEY_FIELDS | IB_SA_MCMEMBER_REC_PORT_GID,
 					SA_TIMEOUT_MS, GFP_KERNEL, left, group, NULL);
 	if (ret < 0)

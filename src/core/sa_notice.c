@@ -167,7 +167,7 @@ static int send_set(struct sa_inform *inform, bool subscribe)
 		return -ENOMEM;
 	query->answer = inform_answered;
 	query->context = inform;
-	ret = sa_query_start(query, &sa_client, &request);
+	ret = sa_query_start(query, sa_client_of(query->port), &request);
 	return MIN(ret, 0);
 }
 

@@ -16,6 +16,7 @@
 #ifndef SOFTIB_CORE_SA_PRIV_H
 #define SOFTIB_CORE_SA_PRIV_H
 
+#include "core/private.h"
 #include "rdma/ib_sa.h"
 #include "runtime/rt.h"
 #include "wire/sa.h"
@@ -110,8 +111,11 @@ struct sa_request {
 
 /* --- sa.c --- */
 
-/** sa_client - the core's own consumer, of multicast and notices */
-extern struct ib_sa_client sa_client;
+/** sa_client_of() - the core's own consumer, of multicast and notices */
+static inline struct ib_sa_client *sa_client_of(const struct sa_port *port)
+{
+	return &core_fabric_of(port->device->rt)->sa_client;
+}
 /** sa_port_find() - Return: NULL when @device is gone or has no such port */
 struct sa_port *sa_port_find(struct ib_device *device, u32 port_num);
 /** sa_port_open() - its MAD agent and its SA's address are there. 0; -EAGAIN no

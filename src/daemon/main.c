@@ -491,25 +491,25 @@ static int bring_up(struct daemon *d, const struct options *opt)
 		ret = fab_ethernet_start(d->fab, &d->addresses, &d->vlans);
 	if (ret)
 		return fail("cannot make the fabric", ret);
-	ret = ib_mad_init();
+	ret = ib_mad_init(d->rt);
 	if (ret)
 		return fail("cannot start the MAD layer", ret);
-	ret = ib_sa_init();
+	ret = ib_sa_init(d->rt);
 	if (ret)
 		return fail("cannot start the SA client", ret);
-	ret = ib_cm_init();
+	ret = ib_cm_init(d->rt);
 	if (ret)
 		return fail("cannot start the CM", ret);
-	ret = rdma_cm_init();
+	ret = rdma_cm_init(d->rt);
 	if (!ret)
 		ret = hosts_create(d->rt, d->topo, &d->addresses, &d->vlans, &d->hosts);
 	if (ret)
 		return fail("cannot start the RDMA CM", ret);
 	ipoib_report_conflicts(control_report_conflict);
-	ret = ipoib_init();
+	ret = ipoib_init(d->rt);
 	if (ret)
 		return fail("cannot start IP over InfiniBand", ret);
-	ret = srpt_init();
+	ret = srpt_init(d->rt);
 	if (ret)
 		return fail("cannot start the SRP target", ret);
 	ret = srp_init(d->rt, opt->dir);
@@ -569,12 +569,12 @@ static void take_down(struct daemon *d, const struct options *opt)
 		hosts_destroy(d->hosts);
 	if (d->fab) {
 		srp_cleanup();
-		srpt_cleanup();
-		rdma_cm_cleanup();
-		ib_cm_cleanup();
-		ipoib_cleanup();
-		ib_sa_cleanup();
-		ib_mad_cleanup();
+		srpt_cleanup(d->rt);
+		rdma_cm_cleanup(d->rt);
+		ib_cm_cleanup(d->rt);
+		ipoib_cleanup(d->rt);
+		ib_sa_cleanup(d->rt);
+		ib_mad_cleanup(d->rt);
 		fab_destroy(d->fab);
 	}
 	if (d->lock_fd >= 0)

@@ -23,7 +23,7 @@ enum member_phase { WAITING, ADDING, ADDED, REFUSED, REMOVING, REMOVED };
 
 struct member {
 	struct list_head node; /* state->members */
-	struct ib_client *client;
+	const struct ib_client *client;
 	struct ib_device *device;
 	enum member_phase phase;
 	bool unplugged; /* the fiber that unregisters the device owns and frees it */
@@ -138,7 +138,7 @@ static void start_pump(struct rt_work *work)
 }
 
 /* called by the core, which continues before add() runs */
-static int on_add(struct ib_client *client, struct ib_device *device)
+static int on_add(const struct ib_client *client, struct ib_device *device)
 {
 	struct module_state *state = state_of(client);
 	struct module_client *c = find_client(state, client);
@@ -157,7 +157,7 @@ static int on_add(struct ib_client *client, struct ib_device *device)
 
 /* The device is unregistered. Only a fiber can wait for add() or remove() to return.
  * softibd's exit does not run on a fiber; it first unloads all modules that can be. */
-static void on_remove(struct ib_client *client, struct ib_device *device, void *client_data)
+static void on_remove(const struct ib_client *client, struct ib_device *device, void *client_data)
 {
 	struct module_state *state = state_of(client);
 	struct member *m = find_member(state, client, device);
@@ -189,7 +189,7 @@ int softib_register_client(struct module *module, struct ib_client *client)
 	c->client = client;
 	list_add_tail(&c->node, &state->clients);
 	client->module = &state->scope;
-	ret = (ib_register_client)(client);
+	ret = (ib_register_client)(state->loader->rt, client);
 	if (ret) {
 		list_del(&c->node);
 		rt_free(c);
@@ -245,7 +245,7 @@ void softib_unregister_client(struct module *module, struct ib_client *client)
 			break;
 		softib_wait(&state->changed, MAX_SCHEDULE_TIMEOUT);
 	}
-	(ib_unregister_client)(client); /* calls on_remove() */
+	(ib_unregister_client)(state->loader->rt, client); /* calls on_remove() */
 	list_del(&c->node);
 	rt_free(c);
 }

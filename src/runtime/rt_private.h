@@ -21,6 +21,7 @@ struct rt {
 	mono_t (*now)(struct rt *rt);
 	uint32_t (*random)(struct rt *rt);
 	struct list_head pollers; /* that do not rest */
+	void *local[RT_LOCALS];
 	/** io_watch() - struct rt_io is the makers' (rt_posix.h) */
 	void (*io_watch)(struct rt_io *io, bool readable, bool writable);
 };

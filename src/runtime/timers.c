@@ -10,6 +10,16 @@ void rt_init(struct rt *rt)
 	INIT_LIST_HEAD(&rt->trace.sources);
 }
 
+void *rt_local(const struct rt *rt, enum rt_local which)
+{
+	return rt->local[which];
+}
+
+void rt_set_local(struct rt *rt, enum rt_local which, void *state)
+{
+	rt->local[which] = state;
+}
+
 mono_t rt_now(struct rt *rt)
 {
 	return rt->now(rt);

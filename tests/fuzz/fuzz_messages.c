@@ -83,7 +83,7 @@ static void make_world(void)
 	if (rt)
 		return;
 	check(!rt_posix_create(&rt) && !topo_load("pair", "fuzz", &topo, err, sizeof(err)) &&
-	      !fab_create(rt, topo, &fab) && !ib_mad_init());
+	      !fab_create(rt, topo, &fab) && !ib_mad_init(rt));
 	for (int i = 0; i < 2; i++)
 		node[i] = topo_find(topo, i ? "n2" : "n1");
 	pair_configure(fab);

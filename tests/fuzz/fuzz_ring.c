@@ -47,7 +47,7 @@ static void make_world(void)
 	if (rt)
 		return;
 	if (rt_posix_create(&rt) || topo_load("pair", "fuzz", &topo, err, sizeof(err)) ||
-	    fab_create(rt, topo, &fab) || ib_mad_init())
+	    fab_create(rt, topo, &fab) || ib_mad_init(rt))
 		abort();
 	pair_configure(fab);
 	if (hca_set_create(rt, fab, &set) || hca_create(set, topo_find(topo, "n1"), &hca))

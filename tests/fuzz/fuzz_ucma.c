@@ -39,7 +39,7 @@ static void start(void)
 		abort();
 	net = net_create_on(rt, 3);
 	net->packet_ns = 0;
-	if (ib_sa_init() || ib_cm_init() || rdma_cm_init() || rdma_cm_set_hosts(rt, &hosts) ||
+	if (ib_sa_init(rt) || ib_cm_init(rt) || rdma_cm_init(rt) || rdma_cm_set_hosts(rt, &hosts) ||
 	    ucma_create(rt, NULL, &ucma))
 		abort();
 	sa = fake_sa_open(net->node[0]);
@@ -57,9 +57,9 @@ static void end(void)
 		abort();
 	ucma_destroy(ucma);
 	rdma_cm_set_hosts(rt, NULL);
-	rdma_cm_cleanup();
-	ib_cm_cleanup();
-	ib_sa_cleanup();
+	rdma_cm_cleanup(rt);
+	ib_cm_cleanup(rt);
+	ib_sa_cleanup(rt);
 	fake_sa_close(sa);
 	while (net->under_way) /* by the clock, on a busy machine for long */
 		turn(1);

@@ -183,7 +183,7 @@ static void make_fabric(struct sim *sim)
 	if (ret)
 		sim_fail(sim, ORACLE_RECOVERY, "%s", err);
 	must(sim, fab_create(sim->rt, sim->topo, &sim->fab), "fabric");
-	must(sim, ib_mad_init(), "MAD layer");
+	must(sim, ib_mad_init(sim->rt), "MAD layer");
 	must(sim, hca_set_create(sim->rt, sim->fab, &sim->adapters), "adapters");
 	sim->hca = calloc((size_t)sim->topo->num_nodes, sizeof(*sim->hca));
 	for (int i = 0; i < sim->topo->num_nodes; i++)
@@ -338,7 +338,7 @@ static void take_down(struct sim *sim)
 			hca_destroy(sim->hca[i]);
 	free(sim->hca);
 	hca_set_destroy(sim->adapters);
-	ib_mad_cleanup();
+	ib_mad_cleanup(sim->rt);
 	fab_destroy(sim->fab);
 	topo_free(sim->topo);
 	rt_sim_destroy(sim->rt);

@@ -13,7 +13,7 @@
 #include "ulp/ipoib/trace.h"
 #include "ulp/ipoib/segment.h"
 
-static struct ib_client ipoib_client;
+static const struct ib_client ipoib_client;
 
 /** struct ipoib_device - the interfaces of a device; the client data */
 struct ipoib_device {
@@ -300,19 +300,19 @@ static void remove_device(struct ib_device *device, void *client_data)
 	rt_free(d);
 }
 
-static struct ib_client ipoib_client = {
+static const struct ib_client ipoib_client = {
 	.name = "ipoib",
 	.add = add_device,
 	.remove = remove_device,
 };
 
-int ipoib_init(void)
+int ipoib_init(struct rt *rt)
 {
 	ipoib_host_init();
-	return ib_register_client(&ipoib_client);
+	return ib_register_client(rt, &ipoib_client);
 }
 
-void ipoib_cleanup(void)
+void ipoib_cleanup(struct rt *rt)
 {
-	ib_unregister_client(&ipoib_client);
+	ib_unregister_client(rt, &ipoib_client);
 }

@@ -60,8 +60,8 @@ struct ipoib_moderation {
 };
 
 /** ipoib_init() - behind ib_sa_init(). 0; -errno */
-int ipoib_init(void);
-void ipoib_cleanup(void);
+int ipoib_init(struct rt *rt);
+void ipoib_cleanup(struct rt *rt);
 /**
  * ipoib_leave_devices() - from now on, an interface that ends leaves its device to the
  * device's network namespace, with which the kernel deletes it

@@ -325,7 +325,7 @@ static void remove_device(struct ib_device *device, void *client_data)
 			srp_logout(s);
 }
 
-static struct ib_client srp_client = {
+static const struct ib_client srp_client = {
 	.name = "srp",
 	.add = add_device,
 	.remove = remove_device,
@@ -337,10 +337,10 @@ int srp_init(struct rt *rt, const char *dir)
 	if (strlen(dir) >= sizeof(the_dir))
 		return -ENAMETOOLONG;
 	memcpy(the_dir, dir, strlen(dir) + 1);
-	return ib_register_client(&srp_client);
+	return ib_register_client(rt, &srp_client);
 }
 
 void srp_cleanup(void)
 {
-	ib_unregister_client(&srp_client);
+	ib_unregister_client(the_rt, &srp_client);
 }

@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "ulp/srpt/private.h"
 
-static struct ib_client srpt_client;
+static const struct ib_client srpt_client;
 
 /* units that were removed while their disks had commands in work */
 static LIST_HEAD(leaving);
@@ -352,20 +352,20 @@ static void remove_device(struct ib_device *device, void *client_data)
 		srpt_remove(device, 0);
 }
 
-static struct ib_client srpt_client = {
+static const struct ib_client srpt_client = {
 	.name = "srpt",
 	.add = add_device,
 	.remove = remove_device,
 };
 
-int srpt_init(void)
+int srpt_init(struct rt *rt)
 {
-	return ib_register_client(&srpt_client);
+	return ib_register_client(rt, &srpt_client);
 }
 
-void srpt_cleanup(void)
+void srpt_cleanup(struct rt *rt)
 {
-	ib_unregister_client(&srpt_client);
+	ib_unregister_client(rt, &srpt_client);
 	while (!list_empty(&leaving)) {
 		struct srpt_unit *unit =
 			list_first_entry(&leaving, struct srpt_unit, node);

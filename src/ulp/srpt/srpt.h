@@ -49,9 +49,9 @@ struct srpt_channel_info {
 };
 
 /** srpt_init() - behind ib_cm_init(). 0; -errno */
-int srpt_init(void);
+int srpt_init(struct rt *rt);
 /** srpt_cleanup() - commands that a disk has in work are waited for */
-void srpt_cleanup(void);
+void srpt_cleanup(struct rt *rt);
 
 /**
  * srpt_unit_add() - serve one more unit from an adapter; the first one starts its target

@@ -198,7 +198,7 @@ static struct ib_sa_client client;
 static inline int sa_setup(void **state)
 {
 	net = net_create(3);
-	if (ib_sa_init())
+	if (ib_sa_init(net->rt))
 		return -1;
 	sa = fake_sa_open(net->node[0]);
 	device = &net->node[1]->ib;
@@ -210,7 +210,7 @@ static inline int sa_teardown(void **state)
 {
 	ib_sa_unregister_client(&client);
 	rt_sim_run_for(net->rt, 10 * NSEC_PER_SEC);
-	ib_sa_cleanup();
+	ib_sa_cleanup(net->rt);
 	fake_sa_close(sa);
 	assert_int_equal(net_destroy(net), 0);
 	return 0;

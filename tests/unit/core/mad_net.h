@@ -549,7 +549,7 @@ static inline struct net *net_create_on(struct rt *rt, int nodes)
 		INIT_LIST_HEAD(&n->held);
 		net->node[i] = n;
 	}
-	ib_mad_init();
+	ib_mad_init(net->rt);
 	for (int i = 0; i < nodes; i++)
 		if (ib_register_device(&net->node[i]->ib, "fake0"))
 			abort();
@@ -575,7 +575,7 @@ static inline int net_take_down(struct net *net)
 		ib_unregister_device(&net->node[i]->ib);
 		left += net->node[i]->live;
 	}
-	ib_mad_cleanup();
+	ib_mad_cleanup(net->rt);
 	for (int i = 0; i < NET_NODES; i++)
 		if (net->node[i])
 			ib_dealloc_device(&net->node[i]->ib);

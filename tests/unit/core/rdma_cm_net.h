@@ -125,7 +125,7 @@ static inline int setup(void **state)
 {
 	server = active = (struct side){0};
 	net = net_create(3);
-	assert_false(ib_sa_init() || ib_cm_init() || rdma_cm_init());
+	assert_false(ib_sa_init(net->rt) || ib_cm_init(net->rt) || rdma_cm_init(net->rt));
 	assert_int_equal(rdma_cm_set_hosts(net->rt, &hosts), 0);
 	sa = fake_sa_open(net->node[0]);
 	return 0;
@@ -143,9 +143,9 @@ static inline int teardown(void **state)
 		rdma_destroy_id(active.id);
 	run_ms(600000);
 	rdma_cm_set_hosts(net->rt, NULL);
-	rdma_cm_cleanup();
-	ib_cm_cleanup();
-	ib_sa_cleanup();
+	rdma_cm_cleanup(net->rt);
+	ib_cm_cleanup(net->rt);
+	ib_sa_cleanup(net->rt);
 	fake_sa_close(sa);
 	assert_int_equal(net_destroy(net), 0);
 	assert_int_equal(rt_alloc_balance(), 0);

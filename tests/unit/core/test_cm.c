@@ -140,7 +140,7 @@ static int setup(void **state)
 {
 	server = client = (struct side){0};
 	net = net_create(3);
-	assert_int_equal(ib_cm_init(), 0);
+	assert_int_equal(ib_cm_init(net->rt), 0);
 	listener = ib_create_cm_id(&net->node[0]->ib, on_server, &server);
 	caller = ib_create_cm_id(&net->node[1]->ib, on_client, &client);
 	assert_false(IS_ERR(listener) || IS_ERR(caller));
@@ -163,7 +163,7 @@ static int teardown(void **state)
 		assert_int_equal(
 			rdma_restrack_count(&net->node[i]->ib, RDMA_RESTRACK_CM_ID), 0);
 	before = rt_alloc_balance();
-	ib_cm_cleanup();
+	ib_cm_cleanup(net->rt);
 	assert_true(rt_alloc_balance() < before);
 	assert_int_equal(net_destroy(net), 0);
 	assert_int_equal(rt_alloc_balance(), 0);

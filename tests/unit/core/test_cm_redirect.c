@@ -243,7 +243,7 @@ static int setup(void **state)
 {
 	memset(sides, 0, sizeof(sides));
 	net = net_create(4);
-	if (ib_sa_init() || ib_cm_init())
+	if (ib_sa_init(net->rt) || ib_cm_init(net->rt))
 		return -1;
 	net->lose = note_packet;
 	sa = fake_sa_open(net->node[0]);
@@ -276,8 +276,8 @@ static int teardown(void **state)
 		assert_int_equal(rdma_restrack_count(dev, RDMA_RESTRACK_CM_ID), 0);
 		assert_int_equal(rdma_restrack_count(dev, RDMA_RESTRACK_SA_QUERY), 0);
 	}
-	ib_cm_cleanup();
-	ib_sa_cleanup();
+	ib_cm_cleanup(net->rt);
+	ib_sa_cleanup(net->rt);
 	fake_sa_close(sa);
 	assert_int_equal(net_destroy(net), 0);
 	assert_int_equal(rt_alloc_balance(), 0);

@@ -89,15 +89,15 @@ static void clients_come_in_order_and_go_in_reverse(void **state)
 	struct fake *n1 = fake_create(*state, "n1"), *n2 = fake_create(*state, "n2");
 
 	assert_int_equal(ib_register_device(&n1->ib, "softib0"), 0);
-	assert_int_equal(ib_register_client(&a), 0);
-	assert_int_equal(ib_register_client(&b), 0);
-	assert_int_equal(ib_register_client(&b), -EEXIST);
+	assert_int_equal(ib_register_client(*state, &a), 0);
+	assert_int_equal(ib_register_client(*state, &b), 0);
+	assert_int_equal(ib_register_client(*state, &b), -EEXIST);
 	assert_int_equal(ib_register_device(&n2->ib, "softib0"), 0);
 	assert_string_equal(journal, "+a:n1 +b:n1 +a:n2 +b:n2 ");
 	journal[0] = 0;
 	ib_unregister_device(&n1->ib);
-	ib_unregister_client(&b);
-	ib_unregister_client(&a);
+	ib_unregister_client(*state, &b);
+	ib_unregister_client(*state, &a);
 	assert_string_equal(journal, "-b:n1 -a:n1 -b:n2 -a:n2 ");
 	ib_unregister_device(&n2->ib);
 	ib_dealloc_device(&n1->ib);
@@ -108,13 +108,13 @@ static void a_client_may_decline(void **state)
 {
 	struct fake *n1 = fake_create(*state, "n1");
 
-	assert_int_equal(ib_register_client(&picky), 0);
+	assert_int_equal(ib_register_client(*state, &picky), 0);
 	assert_int_equal(ib_register_device(&n1->ib, "softib0"), 0);
 	assert_string_equal(journal, "?p:n1 ");
 	ib_set_client_data(&n1->ib, &picky, n1);
 	assert_null(ib_get_client_data(&n1->ib, &picky));
 	ib_unregister_device(&n1->ib);
-	ib_unregister_client(&picky);
+	ib_unregister_client(*state, &picky);
 	ib_dealloc_device(&n1->ib);
 }
 
@@ -208,8 +208,8 @@ static void registration_survives_lack_of_memory(void **state)
 		assert_null(ib_device_get_by_name(*state, "n1", "softib0"));
 		failures++;
 	}
-	/* the cache, two tables of each port, and how it is polled */
-	assert_int_equal(failures, n1->ib.polled ? 6 : 5);
+	/* the cache, two tables of each port, how it is polled, and its fabric */
+	assert_int_equal(failures, n1->ib.polled ? 7 : 6);
 	ib_unregister_device(&n1->ib);
 	ib_dealloc_device(&n1->ib);
 }

@@ -33,6 +33,7 @@ static void host_start(struct host *h)
 	assert_int_equal(rt_posix_create(&h->rt), 0);
 	assert_int_equal(topo_load("pair", h == host ? "a" : "b", &h->topo, err, sizeof(err)), 0);
 	assert_int_equal(fab_create(h->rt, h->topo, &h->fab), 0);
+	assert_int_equal(ib_mad_init(h->rt), 0);
 	assert_int_equal(hca_set_create(h->rt, h->fab, &h->set), 0);
 	for (int i = 0; i < h->topo->num_nodes; i++)
 		if (h->topo->node[i].kind == TOPO_CA)
@@ -51,6 +52,7 @@ static void host_stop(struct host *h)
 	hca_destroy(h->hca[0]);
 	hca_destroy(h->hca[1]);
 	hca_set_destroy(h->set);
+	ib_mad_cleanup(h->rt);
 	fab_destroy(h->fab);
 	topo_free(h->topo);
 	rt_posix_destroy(h->rt);
@@ -59,8 +61,6 @@ static void host_stop(struct host *h)
 
 static int setup(void **state)
 {
-	if (ib_mad_init())
-		return -1;
 	host_start(&host[0]);
 	host_start(&host[1]);
 	return 0;
@@ -70,7 +70,6 @@ static int teardown(void **state)
 {
 	host_stop(&host[0]);
 	host_stop(&host[1]);
-	ib_mad_cleanup();
 	return 0;
 }
 
@@ -138,6 +137,66 @@ static void programs_open_their_fabrics_devices(void **state)
 	assert_int_equal(opens(&host[1], ABI_OPEN_UVERBS, NULL), 0);
 }
 
+/* --- clients --- */
+
+static char journal[200];
+
+static int note(const char *what, const struct ib_device *device)
+{
+	size_t len = strlen(journal);
+
+	snprintf(journal + len, sizeof(journal) - len, "%s%d:%s ", what,
+		 device->rt == host[1].rt, device->node_name);
+	return 0;
+}
+
+static int add_device(struct ib_device *device)
+{
+	return note("+", device);
+}
+
+static void remove_device(struct ib_device *device, void *data)
+{
+	note("-", device);
+}
+
+static const struct ib_client client = {
+	.name = "test", .add = add_device, .remove = remove_device};
+
+static void expect(const char *text)
+{
+	assert_string_equal(journal, text);
+	journal[0] = 0;
+}
+
+/* One client is registered with a fabric, then with the other; the first fabric ends, and the
+ * second one, its client and the MAD layer there go on; then the first one is made anew. */
+static void a_client_meets_the_devices_of_its_fabrics(void **state)
+{
+	assert_int_equal(ib_register_client(host[0].rt, &client), 0);
+	expect("+0:n1 +0:n2 ");
+	assert_int_equal(ib_register_client(host[0].rt, &client), -EEXIST);
+	hca_destroy(host[1].hca[1]);
+	expect(""); /* the other fabric's devices are nothing to it */
+	assert_int_equal(hca_create(host[1].set, topo_find(host[1].topo, "n2"), &host[1].hca[1]), 0);
+	assert_int_equal(ib_register_client(host[1].rt, &client), 0);
+	expect("+1:n1 +1:n2 ");
+	ib_unregister_client(host[0].rt, &client);
+	expect("-0:n1 -0:n2 ");
+	host_stop(&host[0]);
+	expect("");
+	assert_null(ib_get_client_data(&host[1].hca[0]->ib, &client));
+	assert_ptr_equal(ib_device_get_by_name(host[1].rt, "n2", "softib0"), &host[1].hca[1]->ib);
+	assert_int_equal(opens(&host[1], ABI_OPEN_UVERBS, NULL), 0);
+	host_start(&host[0]);
+	expect("");
+	assert_int_equal(opens(&host[0], ABI_OPEN_UVERBS, NULL), 0);
+	ib_unregister_client(host[1].rt, &client);
+	expect("-1:n1 -1:n2 ");
+}
+
+/* --- faults --- */
+
 static void rules_and_links_stay_in_their_fabric(void **state)
 {
 	char err[200];
@@ -162,6 +221,7 @@ int main(void)
 		CASE(names_are_each_fabrics_own),
 		CASE(guids_differ),
 		CASE(programs_open_their_fabrics_devices),
+		CASE(a_client_meets_the_devices_of_its_fabrics),
 		CASE(rules_and_links_stay_in_their_fabric),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,7 @@ static inline int setup(void **state)
 	char err[256];
 
 	if (rt_posix_create(&w->rt) || topo_load("pair", "t", &w->topo, err, sizeof(err)) ||
-	    fab_create(w->rt, w->topo, &w->fab) || ib_mad_init() ||
+	    fab_create(w->rt, w->topo, &w->fab) || ib_mad_init(w->rt) ||
 	    hca_set_create(w->rt, w->fab, &w->adapters))
 		return -1;
 	pair_configure(w->fab);
@@ -144,7 +144,7 @@ static inline int teardown(void **state)
 	for (int i = 0; i < 2; i++)
 		hca_destroy(w->hca[i]);
 	hca_set_destroy(w->adapters);
-	ib_mad_cleanup();
+	ib_mad_cleanup(w->rt);
 	fab_destroy(w->fab);
 	topo_free(w->topo);
 	rt_posix_destroy(w->rt);

@@ -429,13 +429,13 @@ static inline int bench_setup(void **state)
 	device->ops = &bench.ops;
 	device->attrs.max_mcast_grp = device->attrs.max_mcast_qp_attach = 16;
 	device->attrs.max_total_mcast_qp_attach = 16;
-	return ib_cm_init() || ipoib_init() ? -1 : 0;
+	return ib_cm_init(net->rt) || ipoib_init(net->rt) ? -1 : 0;
 }
 
 static inline int bench_teardown(void **state)
 {
-	ipoib_cleanup(); /* ends what is open */
-	ib_cm_cleanup();
+	ipoib_cleanup(net->rt); /* ends what is open */
+	ib_cm_cleanup(net->rt);
 	if (bench.tun >= 0)
 		close(bench.tun);
 	if (bench.address >= 0)
