@@ -188,7 +188,7 @@ static void receiver_not_ready(struct tp_qp *qp, uint8_t rnr_enc, mono_t now)
 		return; /* a second copy */
 	/* the peer may have found a receive for a packet that was sent twice, so the message
 	 * must not begin anew */
-	if (qp->type == TP_EE && sq->retries_left == qp->attr.retry_cnt) {
+	if (qp->can & TP_EE_CONTEXT && sq->retries_left == qp->attr.retry_cnt) {
 		suspend(qp, mono_add(now, tp_rnr_ns(rnr_enc)));
 		return;
 	}

@@ -177,6 +177,15 @@ static inline bool tp_fast_streams(const struct tp_qp *qp)
 	return qp->sq.head - qp->sq.tail > TP_STREAM_MESSAGES;
 }
 
+/* --- the type --- */
+
+/** tp_fast_is() - may a QP of this type take the fast path, and is it acknowledged (@ack =
+ *  TP_ACKNOWLEDGED: RC) or not (0: UD)? */
+static inline bool tp_fast_is(const struct tp_qp *qp, unsigned ack)
+{
+	return (qp->can & (TP_FAST | TP_ACKNOWLEDGED)) == (TP_FAST | ack);
+}
+
 /* --- acknowledging --- */
 
 /** tp_fast_acks() - is a standalone ACK of RC the next packet that leaves? */
@@ -185,7 +194,7 @@ static inline bool tp_fast_acks(const struct tp_qp *qp)
 	const uint8_t acks = TP_RESPONSE_ACK | TP_RESPONSE_OWED,
 		      pending = qp->resp.pending;
 
-	return pending && !(pending & (uint8_t)~acks) && qp->type == TP_RC &&
+	return pending && !(pending & (uint8_t)~acks) && tp_fast_is(qp, TP_ACKNOWLEDGED) &&
 	       (pending & TP_RESPONSE_ACK || !tp_has_request(qp));
 }
 
@@ -229,7 +238,7 @@ __attribute__((always_inline)) static inline bool tp_fast_expects(const struct t
 		       "these four are looked at in one");
 	memcpy(&is, &qp->resp, sizeof(is));
 	memcpy(&mask, not, sizeof(mask));
-	return likely(tp_fast_receives(qp) && qp->type == (ud ? TP_UD : TP_RC) &&
+	return likely(tp_fast_receives(qp) && tp_fast_is(qp, ud ? 0 : TP_ACKNOWLEDGED) &&
 		      !(is & mask));
 }
 
@@ -266,7 +275,7 @@ static inline bool tp_fast_middle(const struct tp_qp *qp, uint32_t at, uint32_t 
 {
 	const struct tp_responder *r = &qp->resp;
 
-	if (qp->state != IBV_QPS_RTS || qp->type != TP_RC ||
+	if (qp->state != IBV_QPS_RTS || !tp_fast_is(qp, TP_ACKNOWLEDGED) ||
 	    r->message != TP_MESSAGE_SEND || !r->has_recv || r->nak_sent ||
 	    r->pending & TP_RESPONSE_NAK || at != r->epsn.v ||
 	    r->cursor.sge >= r->recv.num_sge)

@@ -81,6 +81,8 @@ enum tp_can {
 	TP_ADDRESSED = 1 << 3,	  /* each request names the QP that it is for */
 	TP_RDMA = 1 << 4,	  /* messages of many packets, RDMA and atomics */
 	TP_HELD = 1 << 5,	  /* its requests wait for the engine to take them (hold.c) */
+	TP_EE_CONTEXT = 1 << 6,	  /* it is an EE context, which carries the messages of RD QPs */
+	TP_SRQ_NUMBER = 1 << 7,	  /* its requests name the SRQ that receives them (A14) */
 };
 
 /** struct tp_kind - what a transport type is capable of. A new type is a row */
@@ -88,6 +90,7 @@ struct tp_kind {
 	uint8_t transport; /* enum wire_transport */
 	uint8_t can;	   /* enum tp_can */
 };
+_Static_assert(TP_SRQ_NUMBER <= UINT8_MAX, "struct tp_kind, struct tp_qp");
 extern const struct tp_kind tp_kinds[];
 
 #define TP_OPS (TP_WR_RESYNC + 1)

@@ -320,12 +320,13 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 		return block(qp, TP_BLOCK_WINDOW);
 	if (sq->next == sq->fresh && !start(qp, sqe, op))
 		return false;
-	out->hdr.xrc_srqn = sqe->srqn;
+	if (qp->can & TP_SRQ_NUMBER)
+		out->hdr.xrc_srqn = sqe->srqn;
 	ok = op->flags & TP_OP_RESPONDS ? response_request(qp, sqe, op, out) :
 					  data_packet(qp, sqe, op, out, most);
 	if (unlikely(!ok))
 		return false;
-	if (unlikely(qp->type == TP_EE))
+	if (unlikely(qp->can & TP_EE_CONTEXT))
 		tp_ee_address(qp, (uint32_t)(sqe - sq->ring), out);
 	if (qp->can & TP_ACKNOWLEDGED)
 		sent_reliable(qp, now);

@@ -48,7 +48,7 @@ void tp_responder_fault(struct tp_qp *qp, enum tp_verdict verdict, psn_t at)
 	const struct fault *f = &faults[verdict];
 	uint8_t earlier = r->pending & TP_RESPONSE_RESOURCE;
 
-	if (unlikely(qp->type == TP_EE)) {
+	if (unlikely(qp->can & TP_EE_CONTEXT)) {
 		tp_ee_fault(qp, f->syndrome, f->recv_status, at);
 		return;
 	}
@@ -153,7 +153,7 @@ void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,
 		.dest_qpn = qp->attr.dest_qpn,
 		.psn = at,
 	};
-	if (unlikely(qp->type == TP_EE)) {
+	if (unlikely(qp->can & TP_EE_CONTEXT)) {
 		out->hdr.bth.dest_qpn = qp->resp.src_qpn;
 		out->hdr.rd_ee_context = qp->attr.dest_qpn;
 	}

@@ -65,7 +65,7 @@ void tp_sq_fail_oldest(struct tp_qp *qp, enum ibv_wc_status status)
 {
 	tp_sq_complete(qp, status);
 	/* an EE context abandons the message that failed, and fails itself only if the peer is gone */
-	if (qp->type == TP_EE && status != IBV_WC_RETRY_EXC_ERR) {
+	if (qp->can & TP_EE_CONTEXT && status != IBV_WC_RETRY_EXC_ERR) {
 		tp_ee_abandon(qp);
 		return;
 	}
