@@ -403,7 +403,13 @@ static inline bool eng_is_predicted(const struct eng_prediction *p,
 
 /** eng_receive_place() - the host address for @bytes of a whole message that goes into the
  *  receive @wr. *@mr: the region of the previous message, or NULL; updated. Return: NULL: the
- *  general path has to decide */
+ *  general path has to decide
+ *
+ *  The general path places a payload by tp_scatter(), which walks any number of pieces. This
+ *  function knows one case of it, the message that fits into the first piece. It checks the
+ *  region by the same functions (eng_mr_allows(), eng_mem()), but once for a run of
+ *  messages, and without a call through tp_ops. Tried out, tp_scatter() in its place
+ *  took "answer 8 B, receive" of make bench from 638 to 815 instructions (28 % more). */
 static inline void *eng_receive_place(struct engine *e, uint32_t pd,
 				      const struct eng_rq_wr *wr, uint32_t bytes,
 				      const struct eng_mr **mr)
