@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Memory of other programs (abi/share.h). A region that was imported has a range of addresses here
- * that nothing is mapped to and no right is given to. The engine's loads and stores of
- * registered memory survive a fault (src/transport/guard.h), and what a page without
- * the right is asked for comes here: to be asked of the program that has the memory. So the data path
- * knows nothing of it, and pays nothing.
+ * Access to memory regions of other programs (abi/share.h).
  *
- * For the engine such a region is one that is paged on demand: it looks whether the memory is
- * there before it is used, and has an error for it if it is not. It is not there when the other
- * program has deregistered or unmapped it, has died, or does not answer.
+ * An imported region is a reserved range of addresses in this process, without any memory and
+ * without any access right (PROT_NONE). When the engine loads from it or stores to it, the access
+ * faults. The engine's accesses to registered memory survive a fault (src/transport/guard.h);
+ * the fault handler calls this file, which sends the access as a message to the program that
+ * owns the memory and waits for the answer. The data path has no code for imported regions, and
+ * memory that is not imported costs nothing more.
  *
- * A region on device memory is mapped as any memory.
+ * The engine treats an imported region as one that is paged on demand: it checks that the memory is
+ * present before it is used, and completes the request with an error otherwise. The memory
+ * is absent when its owner has deregistered or unmapped it, has died, or does not answer in time.
+ *
+ * A region in device memory is mapped like any other memory.
  */
 #include "share.h"
 
