@@ -152,9 +152,11 @@ struct hca_srq {
 struct hca_target {
 	struct list_head parts; /* struct hca_part: programs that know of it */
 	struct hca_user *holder; /* it has the state of the responder; NULL: @state is it */
-	mono_t asked_at;	 /* the holder was told to release it; MONO_NEVER: it was not */
+	bool is_asked;		 /* the holder was told to release it */
 	uint32_t serial;	 /* of the attributes */
-	uint32_t waiting_source, waiting_owner; /* of the last packet that waits: fab_packet's */
+	struct list_head waiting; /* struct hca_frame: packets that wait for the state, in order */
+	size_t waiting_bytes;
+	struct rt_timer retry;	 /* of those packets, when they wait for room in a ring */
 	struct abi_target_state state;
 };
 
@@ -193,6 +195,7 @@ struct hca {
 	struct eng_table qps;	      /* QPN to struct hca_qp */
 	struct eng_table keys;	      /* key index to its region or window */
 	struct eng_table xrc_srqs;    /* SRQ number to struct hca_srq */
+	size_t targets_waiting_bytes; /* hca_target.waiting_bytes of all */
 	uint32_t next_qpn, next_key, next_pd, next_srqn;
 	uint64_t dm_bytes;	      /* of device memory given out */
 	struct list_head cq_events; /* of an adapter that is polled */
@@ -282,8 +285,6 @@ int hca_user_deliver(struct hca_user *user, const void *bytes, size_t len);
 /** hca_quiesce() - struct ib_device_ops.quiesce(): what the program sent leaves before its
  *  QP goes. A packet whose destination has no room is given up */
 bool hca_quiesce(struct ib_ucontext *context);
-/** hca_user_offer_again() - what had no room may have it now: do not wait for the timer */
-void hca_user_offer_again(struct hca_user *user);
 /** hca_user_wants() - is a QP of @user attached to the group? */
 bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid);
 /** hca_users_flush() - publish what was put into rings, ring the doorbells; comes by
@@ -345,9 +346,9 @@ void hca_completion(struct hca_user *user, const struct abi_completion *in,
 bool hca_spoils(struct fabric *fab);
 
 /* target.c: XRC targets that several programs share */
-void hca_target_init(struct hca_qp *qp);
-/** hca_target_deliver() - a packet for a target. 0; -EAGAIN there is no room, or its program
- *  does not have the target's state yet */
+void hca_target_init(struct hca *hca, struct hca_qp *qp);
+/** hca_target_deliver() - a packet for a target. 0, also when it waits for the target's state;
+ *  -EAGAIN there is no room in its program's ring */
 int hca_target_deliver(struct hca_qp *qp, const struct fab_packet *pkt);
 /** hca_target_heard() - the program sent a message instead of a packet */
 void hca_target_heard(struct hca_user *user, const void *bytes, size_t len);

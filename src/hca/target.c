@@ -6,8 +6,13 @@
  * the holder for the state and gives it to that program (abi/target.h):
  *
  *   HELD       the holder has it; packets for the holder are delivered
- *   RELEASING  the holder was asked; every packet waits with its sender
+ *   RELEASING  the holder was asked; every packet waits here, in order
  *   FREE       softibd has it; the next packet decides who is given it
+ *
+ * A packet that waits for the state does not wait in the ring of its sender, because the sender may
+ * be the holder, or wait for another target whose holder this one is: its answer would be behind the
+ * packet. What finds no room here (a holder is stopped) is lost, and RC sends it again. A packet
+ * that waits for nothing but room in a program's ring waits with its sender, as all others do.
  *
  * The state of a holder that dies is lost: the next packet is taken for the expected one.
  * Packets of such a target never go by lanes, so that their order is softibd's to keep. As
@@ -17,9 +22,9 @@
 
 #include "hca/private.h"
 
-/* a holder that does not answer, as one that is stopped: packets are dropped from then on, so
- * that they do not hold up what else their senders send */
-#define PATIENCE_NS (100 * NSEC_PER_MSEC)
+/* of the packets that wait: as much as a sender's ring has, and of all targets of an adapter */
+#define TARGET_WAITING_BYTES  ((size_t)ABI_LINK_RING_BYTES)
+#define ADAPTER_WAITING_BYTES (16 * TARGET_WAITING_BYTES)
 
 #define EVENTS_OF_TARGETS                                                                          \
 	(1u << IB_EVENT_COMM_EST | 1u << IB_EVENT_QP_REQ_ERR | 1u << IB_EVENT_QP_ACCESS_ERR |      \
@@ -32,10 +37,13 @@ struct hca_part {
 	uint32_t serial; /* of the attributes that it knows */
 };
 
-void hca_target_init(struct hca_qp *qp)
+static void retry(struct rt_timer *timer);
+
+void hca_target_init(struct hca *hca, struct hca_qp *qp)
 {
 	INIT_LIST_HEAD(&qp->target.parts);
-	qp->target.asked_at = MONO_NEVER;
+	INIT_LIST_HEAD(&qp->target.waiting);
+	rt_timer_init(hca->rt, &qp->target.retry, retry);
 }
 
 static bool is_target(const struct hca_qp *qp)
@@ -142,60 +150,108 @@ static struct hca_user *addressee(const struct hca_qp *qp, const struct wire_pac
 	return qp->target.holder ? qp->target.holder : qp->user;
 }
 
-static int ask(struct hca_qp *qp, const struct fab_packet *pkt)
-{
-	struct hca_target *t = &qp->target;
-	const mono_t now = rt_now(hca_of(qp->ib.device)->rt);
-
-	t->waiting_source = pkt->source;
-	t->waiting_owner = pkt->owner;
-	if (t->asked_at.ns != MONO_NEVER.ns)
-		return now.ns - t->asked_at.ns < PATIENCE_NS ? -EAGAIN : 0;
-	/* whoever has held it from the start has set its attributes itself */
-	if (note_part(qp, t->holder, t->serial) && !tell(qp, t->holder, ABI_TARGET_RELEASE))
-		t->asked_at = now;
-	return -EAGAIN;
-}
-
-int hca_target_deliver(struct hca_qp *qp, const struct fab_packet *pkt)
+/* Return: 0; -EINPROGRESS the holder has to release the state first; -EAGAIN there is no room */
+static int offer(struct hca_qp *qp, const void *bytes, size_t len)
 {
 	struct hca_target *t = &qp->target;
 	struct wire_packet packet;
 	struct hca_user *to;
 	int ret;
 
-	if (!hca_target_is_shared(qp))
-		return hca_user_deliver(qp->user, pkt->bytes, pkt->len);
-	if (!hca_qp_receives(qp) || wire_packet_decode(pkt->bytes, pkt->len, &packet) < 0 ||
-	    !(wire_opcodes[pkt->opcode].flags & WIRE_HAS_XRCETH))
+	if (!hca_qp_receives(qp) || wire_packet_decode(bytes, len, &packet) < 0)
 		return 0;
 	if (t->holder && t->holder->broken)
 		hca_targets_leave(t->holder);
 	to = addressee(qp, &packet);
-	if (t->holder && (t->holder != to || t->asked_at.ns != MONO_NEVER.ns))
-		return ask(qp, pkt);
+	if (t->is_asked)
+		return -EINPROGRESS;
+	if (t->holder && t->holder != to) {
+		/* whoever has held it from the start has set its attributes itself */
+		t->is_asked = note_part(qp, t->holder, t->serial) &&
+			      !tell(qp, t->holder, ABI_TARGET_RELEASE);
+		return t->is_asked ? -EINPROGRESS : -EAGAIN;
+	}
 	ret = t->holder ? 0 : give(qp, to, packet.bth.psn.v);
-	return ret ? ret : hca_user_deliver(to, pkt->bytes, pkt->len);
+	return ret ? ret : hca_user_deliver(to, bytes, len);
 }
 
-/* The last packet that waits for the target's state is offered again at once, not when the
- * timer of its sender's ring expires. */
-static void offer_again(const struct hca_qp *qp)
+static void free_waiting(struct hca_qp *qp, struct hca_frame *f)
+{
+	qp->target.waiting_bytes -= f->len;
+	hca_of(qp->ib.device)->targets_waiting_bytes -= f->len;
+	list_del(&f->node);
+	rt_free(f);
+}
+
+static void drop_waiting(struct hca_qp *qp)
+{
+	while (!list_empty(&qp->target.waiting))
+		free_waiting(qp, list_first_entry(&qp->target.waiting, struct hca_frame, node));
+	rt_timer_disarm(&qp->target.retry);
+}
+
+/* Without room for it the packet is lost. */
+static void wait_here(struct hca_qp *qp, const struct fab_packet *pkt)
 {
 	struct hca *hca = hca_of(qp->ib.device);
-	const struct fab_sink *sink;
-	struct ib_ucontext *context;
+	struct hca_target *t = &qp->target;
+	struct hca_frame *f;
 
-	sink = qp->target.waiting_source ?
-		       fab_sink(hca->fab, (int)qp->target.waiting_source - 1, 1) : NULL;
-	if (!sink || sink->deliver != hca_port_deliver)
+	if (t->waiting_bytes + pkt->len > TARGET_WAITING_BYTES ||
+	    hca->targets_waiting_bytes + pkt->len > ADAPTER_WAITING_BYTES)
 		return;
-	list_for_each_entry(context, &((struct hca_port *)sink->ctx)->hca->ib.ucontext_list, node) {
-		struct hca_user *user = container_of(context, struct hca_user, ib);
+	f = rt_zalloc(sizeof(*f) + pkt->len);
+	if (!f)
+		return;
+	f->len = pkt->len;
+	memcpy(f->bytes, pkt->bytes, pkt->len);
+	list_add_tail(&f->node, &t->waiting);
+	t->waiting_bytes += f->len;
+	hca->targets_waiting_bytes += f->len;
+}
 
-		if (user->owner == qp->target.waiting_owner)
-			hca_user_offer_again(user);
+/* Return: offer()'s, of the first packet that has to wait on */
+static int offer_waiting(struct hca_qp *qp)
+{
+	struct hca_target *t = &qp->target;
+
+	while (!list_empty(&t->waiting)) {
+		struct hca_frame *f = list_first_entry(&t->waiting, struct hca_frame, node);
+		int ret = offer(qp, f->bytes, f->len);
+
+		if (ret) {
+			/* nothing reports when there is room */
+			if (ret == -EAGAIN)
+				rt_timer_arm(&t->retry, mono_add(rt_now(hca_of(qp->ib.device)->rt),
+								 HCA_RETRY_MAX_NS));
+			return ret;
+		}
+		free_waiting(qp, f);
 	}
+	return 0;
+}
+
+static void retry(struct rt_timer *timer)
+{
+	struct hca_target *t = container_of(timer, struct hca_target, retry);
+
+	(void)offer_waiting(container_of(t, struct hca_qp, target));
+}
+
+int hca_target_deliver(struct hca_qp *qp, const struct fab_packet *pkt)
+{
+	int ret;
+
+	if (!hca_target_is_shared(qp))
+		return hca_user_deliver(qp->user, pkt->bytes, pkt->len);
+	if (!(wire_opcodes[pkt->opcode].flags & WIRE_HAS_XRCETH))
+		return 0;
+	ret = offer_waiting(qp);
+	ret = ret ? ret : offer(qp, pkt->bytes, pkt->len);
+	if (ret != -EINPROGRESS)
+		return ret;
+	wait_here(qp, pkt);
+	return 0;
 }
 
 /* --- what programs say --- */
@@ -214,6 +270,7 @@ static void event(struct hca_qp *qp, const struct hca_user *from,
 	if (!message->failed)
 		return;
 	qp->ib.state = IB_QPS_ERR;
+	drop_waiting(qp);
 	list_for_each_entry(part, &qp->target.parts, node)
 		if (part->user != from)
 			(void)tell(qp, part->user, ABI_TARGET_FAILED);
@@ -234,12 +291,12 @@ void hca_target_heard(struct hca_user *user, const void *bytes, size_t len)
 	t = &qp->target;
 	if (message.kind == ABI_TARGET_EVENT) {
 		event(qp, user, &message);
-	} else if (message.kind == ABI_TARGET_RELEASED && t->asked_at.ns != MONO_NEVER.ns) {
+	} else if (message.kind == ABI_TARGET_RELEASED && t->is_asked) {
 		t->state = message.state;
 		t->state.is_guess = false;
 		t->holder = NULL;
-		t->asked_at = MONO_NEVER;
-		offer_again(qp);
+		t->is_asked = false;
+		(void)offer_waiting(qp);
 	}
 }
 
@@ -255,9 +312,11 @@ void hca_target_modified(struct hca_qp *qp, const struct ibv_qp_attr *attr, int 
 	t->serial++;
 	if (!(mask & IBV_QP_STATE))
 		return;
+	if (!tp_state_receives(attr->qp_state) || attr->qp_state == IBV_QPS_RTR)
+		drop_waiting(qp); /* of the connection that ends */
 	if (attr->qp_state == IBV_QPS_RTR) {
 		t->holder = hca_target_is_shared(qp) ? NULL : qp->user;
-		t->asked_at = MONO_NEVER;
+		t->is_asked = false;
 		t->state = (struct abi_target_state){.epsn = attr->rq_psn};
 	}
 	if (attr->qp_state == IBV_QPS_ERR)
@@ -265,15 +324,21 @@ void hca_target_modified(struct hca_qp *qp, const struct ibv_qp_attr *attr, int 
 			(void)tell(qp, part->user, ABI_TARGET_FAILED);
 }
 
-static void lose(struct hca_target *t)
+/* What waits is offered to others when the program that goes has gone. */
+static void lose(struct hca_qp *qp)
 {
+	struct hca_target *t = &qp->target;
+
 	t->holder = NULL;
-	t->asked_at = MONO_NEVER;
+	t->is_asked = false;
 	t->state = (struct abi_target_state){.is_guess = true};
+	if (!list_empty(&t->waiting))
+		rt_timer_arm(&t->retry, rt_now(hca_of(qp->ib.device)->rt));
 }
 
 void hca_target_gone(struct hca_qp *qp)
 {
+	drop_waiting(qp);
 	while (!list_empty(&qp->target.parts)) {
 		struct hca_part *part =
 			list_first_entry(&qp->target.parts, struct hca_part, node);
@@ -291,7 +356,7 @@ void hca_targets_leave(struct hca_user *user)
 		struct hca_part *part = is_target(qp) ? find_part(qp, user) : NULL;
 
 		if (is_target(qp) && qp->target.holder == user)
-			lose(&qp->target);
+			lose(qp);
 		if (part)
 			free_part(part);
 	}

@@ -214,15 +214,6 @@ static void try_again(struct rt_timer *timer)
 	rt_poller_wake(user->hca->rt, &user->poller);
 }
 
-void hca_user_offer_again(struct hca_user *user)
-{
-	if (user->broken || !rt_timer_armed(&user->retry))
-		return;
-	rt_timer_disarm(&user->retry);
-	user->retry_ns = HCA_RETRY_MIN_NS;
-	rt_poller_wake(user->hca->rt, &user->poller);
-}
-
 static void cut_off(struct hca_user *user)
 {
 	user->broken = true;

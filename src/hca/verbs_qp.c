@@ -106,7 +106,7 @@ struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&qp->node);
-	hca_target_init(qp);
+	hca_target_init(hca, qp);
 	grant_cap(init, &hca->ib.attrs);
 	ret = number_qp(hca, qp, init);
 	if (ret)

@@ -121,6 +121,30 @@ def test_atomics_and_reads_use_the_memory_of_the_srqs_program(shared):
     assert shared.sender.do("add", 1, srqn, rkey, address) == "remote access error"
 
 
+def test_programs_that_wait_for_each_others_targets(pair, tmp_path):
+    """Each of two programs sends by a target of its own to itself and to the other, so that the
+    state of each target goes to and fro while its holder has packets for the other's."""
+    ends = [End(pair, "n1"), End(pair, "n1")]
+    numbers = []
+    for end in ends:
+        assert end.do("domain", tmp_path / "domain") == "joined"
+        numbers.append(end.numbers("srq")[0])
+    for end in ends:
+        target, initiator = end.numbers("target"), end.numbers("initiator")
+        assert end.do("connect", *target) == "connected"
+        assert end.do("swap") == "swapped"
+        assert end.do("connect", *initiator) == "connected"
+        assert end.do("swap") == "swapped"
+    for number in range(1, 11):
+        for end in ends:  # their SRQs have room for all of it
+            end.tell("send", 8, *numbers)
+        assert [end.hear() for end in ends] == ["sent 16"] * 2
+        for end in ends:
+            assert end.do("receive_any", 16) == f"received {16 * number}"
+    for end in ends:
+        end.end()
+
+
 def test_the_death_of_a_receiver_leaves_the_others(shared):
     assert shared.send(300) == ["received 300"] * 2
     shared.other.die()

@@ -7,10 +7,12 @@
  *   srq                   an SRQ with receives, and memory for remote access: number, rkey, address
  *   target | initiator    a QP: its number and the LID of port 1
  *   open QPN              one more handle of a target, instead of a QP of one's own
+ *   swap                  the QP that was made before, or back
  *   connect QPN LID       the QP with its peer
  *   send N SRQN...        N messages to each of the SRQs, in turn
  *   add N SRQN RKEY ADDR  N times: add 1 to the memory, then READ it
  *   receive N             the next N messages, whose contents are checked
+ *   receive_any N         the next N messages, of several senders
  *   state | event         of the QP: its state; the next asynchronous event
  *   destroy | leave       the QP; the SRQ and the domain
  */
@@ -29,7 +31,7 @@ static struct ibv_cq *cq, *srq_cq;
 static struct ibv_mr *mr, *counter_mr;
 static struct ibv_xrcd *xrcd;
 static struct ibv_srq *srq;
-static struct ibv_qp *qp;
+static struct ibv_qp *qp, *qp_before;
 static uint8_t buffer[DEPTH][BYTES];
 static uint64_t counter[2]; /* for atomics of peers; what was read of theirs */
 static uint32_t sent[SRQS], sent_to[SRQS], received;
@@ -119,6 +121,7 @@ static void make_qp(enum ibv_qp_type type)
 		.sq_sig_all = 1,
 	};
 
+	qp_before = qp;
 	qp = ibv_create_qp_ex(context, &attr);
 	CHECK(qp);
 	printf("%u %u\n", qp->qp_num, lid_of(context));
@@ -216,9 +219,17 @@ static void add(uint32_t times, uint32_t srqn, uint32_t rkey, uint64_t address)
 	printf("%lu\n", counter[1]);
 }
 
-static void receive(uint32_t count)
+static void check(const struct ibv_wc *wc)
 {
 	static uint8_t right[BYTES];
+
+	fill(right, received);
+	CHECK(wc->byte_len == length_of(received));
+	CHECK(!memcmp(buffer[wc->wr_id], right, wc->byte_len));
+}
+
+static void receive(uint32_t count, bool of_one_sender)
+{
 	struct ibv_wc wc;
 
 	while (count) {
@@ -228,9 +239,8 @@ static void receive(uint32_t count)
 		if (!n)
 			continue;
 		CHECK(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
-		fill(right, received);
-		CHECK(wc.byte_len == length_of(received));
-		CHECK(!memcmp(buffer[wc.wr_id], right, wc.byte_len));
+		if (of_one_sender)
+			check(&wc);
 		post_receive((unsigned)wc.wr_id);
 		received++;
 		count--;
@@ -257,6 +267,15 @@ static void event(void)
 	ibv_ack_async_event(&e);
 }
 
+static void swap(void)
+{
+	struct ibv_qp *was = qp;
+
+	qp = qp_before;
+	qp_before = was;
+	printf("swapped\n");
+}
+
 static void leave(void)
 {
 	CHECK(!ibv_destroy_srq(srq));
@@ -280,6 +299,8 @@ static void obey(const char *line)
 		make_qp(IBV_QPT_XRC_SEND);
 	else if (!strncmp(line, "open", 4))
 		open_qp(a);
+	else if (!strncmp(line, "swap", 4))
+		swap();
 	else if (!strncmp(line, "connect", 7))
 		connect_to(a, n[0]);
 	else if (!strncmp(line, "send", 4))
@@ -287,7 +308,7 @@ static void obey(const char *line)
 	else if (sscanf(line, "add %u %u %u %lu", &a, &n[0], &n[1], &address) == 4)
 		add(a, n[0], n[1], address);
 	else if (!strncmp(line, "receive", 7))
-		receive(a);
+		receive(a, strncmp(line, "receive_any", 11));
 	else if (!strncmp(line, "state", 5))
 		state();
 	else if (!strncmp(line, "event", 5))

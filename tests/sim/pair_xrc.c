@@ -130,14 +130,11 @@ static int make_one(struct pair_end *e, struct xsrq *x, struct program *p)
 	return ret;
 }
 
-/* A program that holds a target, and sends to it or to a target whose holder sends to this one,
- * waits for itself until softibd drops what it sent: of that, this knows nothing. */
+/* It may hold a target itself whose SRQs this one has, or send to this target. */
 static struct program *find_other(const struct pair_end *e)
 {
 	const struct sim *sim = e->pair->sim;
 
-	if (!e->side || pair_peer(e)->program->node == e->program->node)
-		return NULL;
 	for (int i = 0; i < sim->plan->num_programs; i++) {
 		struct program *p = sim->program[i];
 

@@ -78,7 +78,7 @@ static void who_gives_the_state_back(void **state)
 	holder = user_of(&s.owner);
 	say(&s, &s.owner, ABI_TARGET_RELEASED, 0); /* nobody has asked */
 	assert_ptr_equal(s.qp->target.holder, holder);
-	s.qp->target.asked_at = rt_now(s.w->rt);
+	s.qp->target.is_asked = true;
 	say(&s, &s.other, ABI_TARGET_RELEASED, 0);
 	assert_ptr_equal(s.qp->target.holder, holder);
 	assert_int_not_equal(s.qp->target.state.epsn, 77);
