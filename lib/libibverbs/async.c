@@ -31,6 +31,7 @@ static enum soft_kind kind_of(enum ibv_event_type type, bool *affiliated)
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
+	case IBV_EVENT_WQ_FATAL: /* of the QP inside it */
 		return SOFT_QP;
 	default:
 		*affiliated = false;
@@ -125,7 +126,20 @@ void async_engine_event(void *ctx, enum ibv_event_type type, void *element_ctx)
 	async_raise(ctx, type, object ? object->id : 0);
 }
 
-/* Fill @event from a queue entry. False: its object is gone. */
+/* A program knows a work queue, and nothing of the QP inside it. False: it hears nothing. */
+static bool name_qp(struct soft_qp *qp, struct ibv_async_event *event)
+{
+	event->element.qp = &qp->ibv;
+	if (!qp->wq)
+		return true;
+	event->element.wq = qp->wq;
+	if (event->event_type != IBV_EVENT_QP_FATAL)
+		return false;
+	event->event_type = IBV_EVENT_WQ_FATAL;
+	return true;
+}
+
+/* Fill @event from a queue entry. False: its object is gone, or the program's are not concerned. */
 static bool translate(struct soft_context *ctx, const struct ib_uverbs_async_event_desc *desc,
 		      struct ibv_async_event *event)
 {
@@ -142,14 +156,14 @@ static bool translate(struct soft_context *ctx, const struct ib_uverbs_async_eve
 	list_for_each_entry(object, &ctx->objects, entry) {
 		if (object->id != desc->element || object->kind != kind)
 			continue;
-		object->events_reported++;
 		found = true;
 		if (kind == SOFT_CQ)
 			event->element.cq = &container_of(object, struct soft_cq, object)->ibv;
 		else if (kind == SOFT_SRQ)
 			event->element.srq = &container_of(object, struct soft_srq, object)->ibv;
 		else
-			event->element.qp = &container_of(object, struct soft_qp, object)->ibv;
+			found = name_qp(container_of(object, struct soft_qp, object), event);
+		object->events_reported += found;
 		break;
 	}
 	pthread_mutex_unlock(&ctx->objects_lock);
@@ -187,6 +201,12 @@ static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *
 	pthread_mutex_unlock(mutex);
 }
 
+/** qp_acknowledge() - one more event of @qp, which its destruction waits for, is acknowledged */
+void qp_acknowledge(struct ibv_qp *qp)
+{
+	acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
+}
+
 EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 {
 	struct ibv_srq *srq = event->element.srq;
@@ -201,6 +221,8 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 		acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed);
 	else if (kind == SOFT_SRQ)
 		acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
+	else if (event->event_type == IBV_EVENT_WQ_FATAL)
+		wq_acknowledge(event->element.wq);
 	else
-		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
+		qp_acknowledge(qp);
 }

@@ -283,6 +283,7 @@ struct soft_qp {
 	struct ibv_xrcd *xrcd;	      /* XRC_RECV */
 	struct soft_builder *builder; /* when made with send_ops_flags */
 	struct ibv_rwq_ind_table *table; /* where its frames go; NULL: into its receives */
+	struct ibv_wq *wq; /* what it is inside of, and programs know instead of it */
 };
 
 static inline struct soft_cq *to_cq(struct ibv_cq *cq)
@@ -487,6 +488,8 @@ int counters_leave(struct soft_flow *flow);
 struct ibv_wq *wq_create(struct ibv_context *context, struct ibv_wq_init_attr *attr);
 int wq_modify(struct ibv_wq *wq, struct ibv_wq_attr *attr);
 int wq_destroy(struct ibv_wq *wq);
+void wq_acknowledge(struct ibv_wq *wq);
+void qp_acknowledge(struct ibv_qp *qp);
 struct ibv_rwq_ind_table *wq_create_table(struct ibv_context *context,
 					  struct ibv_rwq_ind_table_init_attr *attr);
 int wq_destroy_table(struct ibv_rwq_ind_table *table);

@@ -82,9 +82,16 @@ struct ibv_wq *wq_create(struct ibv_context *context, struct ibv_wq_init_attr *a
 		.wq_type = attr->wq_type,
 		.post_recv = post_recv,
 	};
+	to_qp(wq->qp)->wq = &wq->ibv;
 	attr->max_wr = init.cap.max_recv_wr;
 	attr->max_sge = init.cap.max_recv_sge;
 	return &wq->ibv;
+}
+
+/** wq_acknowledge() - an event of @ibwq was acknowledged, which its QP counts */
+void wq_acknowledge(struct ibv_wq *ibwq)
+{
+	qp_acknowledge(to_wq(ibwq)->qp);
 }
 
 /* to a state, by a way that the QP's states allow */

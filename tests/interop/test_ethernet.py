@@ -161,6 +161,11 @@ def test_counters(roce):
     assert roce.run("n1", BUILD / "tests/programs/count_frames", MAC(1)) == "counted\n"
 
 
+def test_a_work_queue_whose_cq_overruns(roce):
+    events = roce.run("n1", BUILD / "tests/programs/overrun_queue", MAC(1)).splitlines()
+    assert sorted(events) == ["CQ error", "WQ fatal"] and events[-1] == "WQ fatal"
+
+
 def test_rules_for_vlan_tags(roce):
     """A mask selects the VLAN, the priority or both, and a frame without a tag has neither."""
     assert roce.run("n1", BUILD / "tests/programs/vlan_rules", MAC(1)) == "steered\n"
