@@ -262,7 +262,8 @@ def test_events_of_a_cable_and_a_manager():
         watch.end()
 
 
-def test_pkey_change_by_the_manager(tmp_path):
+def test_pkey_and_gid_change_by_the_manager(tmp_path):
+    """A manager that comes with other partitions, and one with another prefix of the subnet."""
     with Fabric("pair", sm="none") as fabric:
         config = tmp_path / "partitions.conf"
         config.write_text("Default=0x7fff,ipoib:ALL=full;\n")
@@ -275,7 +276,15 @@ def test_pkey_change_by_the_manager(tmp_path):
         config.write_text("Default=0x7fff,ipoib:ALL=full;\nP=0x1234:ALL=full;\n")
         manager = fabric.start("n1", *argv)
         watch.wait_for("PKEY_CHANGE")
+        manager.terminate()
+        manager.wait()
+        options = tmp_path / "opensm.conf"
+        options.write_text("subnet_prefix 0xfec0000000001234\n")
+        manager = fabric.start("n1", *argv, "-F", options)
+        watch.wait_for("GID_CHANGE")
         watch.end()
+        gid = fabric.run("n2", "cat", "/sys/class/infiniband/softib0/ports/1/gids/0")
+        assert gid.startswith("fec0:0000:0000:1234:")
         manager.terminate()
         manager.wait()
 
