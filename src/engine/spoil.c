@@ -35,6 +35,7 @@ bool eng_spoil(struct eng_qp *qp, struct eng_cq *cq, struct ibv_wc *wc)
 void eng_fail_users(struct eng_cq *cq)
 {
 	struct engine *e = cq->engine;
+	struct eng_srq *srq;
 	struct eng_qp *qp;
 
 	list_for_each_entry(qp, &e->all_qps, all_node) {
@@ -45,6 +46,9 @@ void eng_fail_users(struct eng_cq *cq)
 		qp->spoilt = e->spoilt = true;
 		e->cfg.async_event(e->cfg.ctx, IBV_EVENT_QP_FATAL, qp->init.ctx);
 	}
+	list_for_each_entry(srq, &e->srqs, node)
+		if (srq->cq == cq)
+			e->cfg.async_event(e->cfg.ctx, IBV_EVENT_SRQ_ERR, srq->ctx);
 }
 
 void eng_fail_spoilt(struct engine *e)

@@ -11,12 +11,12 @@
 #include "engine/private.h"
 #include "transport/fast.h"
 
-/* Return: the SRQ that @pkt names, if it is of the target's domain; NULL */
+/* Return: the SRQ that @pkt names, if it is of the target's domain and its CQ has not overrun; NULL */
 static struct eng_srq *srq_of(const struct eng_qp *qp, const struct wire_packet *pkt)
 {
 	struct eng_srq *srq = eng_table_get(&qp->engine->xrc_srqs, pkt->xrc_srqn & 0xffffff);
 
-	return srq && srq->xrcd == qp->init.xrcd ? srq : NULL;
+	return srq && srq->xrcd == qp->init.xrcd && !srq->cq->overrun ? srq : NULL;
 }
 
 void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt)

@@ -330,6 +330,27 @@ static void an_srq_goes_in_the_middle_of_a_message(void **state)
 	end(x);
 }
 
+/* Nobody polls the CQ of an SRQ: the SRQ has failed, and takes no more messages. */
+static void an_srq_fails_with_its_cq(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct xrc *x = begin(i);
+		int before = x->w->b.async_events;
+
+		for (unsigned n = 0; n < 16; n++) {
+			give(x, 0, n, 0, 64);
+			assert_int_equal(request(x, IBV_WR_SEND, 0, 0, 8), IBV_WC_SUCCESS);
+		}
+		assert_int_equal(x->w->b.async_events, before);
+		give(x, 0, 16, 0, 64);
+		request(x, IBV_WR_SEND, 0, 0, 8);
+		assert_int_equal(x->w->b.async_events, before + 3); /* CQ_ERR, QP_FATAL */
+		assert_int_equal(x->w->b.last_async, IBV_EVENT_SRQ_ERR);
+		assert_int_equal(tp_qp_state(x->w->b.qp->tp), IBV_QPS_ERR);
+		end(x);
+	}
+}
+
 static void an_srqs_cq_stays_as_long_as_it(void **state)
 {
 	struct xrc *x = begin(false);
@@ -425,6 +446,7 @@ int main(void)
 		cmocka_unit_test(an_srq_of_no_domain_of_the_target_is_refused),
 		cmocka_unit_test(an_empty_srq_makes_the_initiator_wait),
 		cmocka_unit_test(an_srq_goes_in_the_middle_of_a_message),
+		cmocka_unit_test(an_srq_fails_with_its_cq),
 		cmocka_unit_test(an_srqs_cq_stays_as_long_as_it),
 		cmocka_unit_test(requests_go_one_way),
 		cmocka_unit_test(a_half_has_no_parts_of_the_other),
