@@ -861,7 +861,8 @@ static inline bool eng_window_unsettled(const struct engine *e)
 /** eng_spoil() - apply the fault rules to a completion, while devpage->completion_faults is set.
  *  Return: false: no completion, because a rule lets the CQ overrun */
 bool eng_spoil(struct eng_qp *qp, struct eng_cq *cq, struct ibv_wc *wc);
-/** eng_fail_users() - mark the QPs of @cq, which is in error, to be failed */
+/** eng_fail_users() - mark the QPs of @cq, which is in error, to be failed, and tell of them and of
+ *  its SRQs */
 void eng_fail_users(struct eng_cq *cq);
 /** eng_fail_spoilt() - move the QPs that are marked to ERR */
 void eng_fail_spoilt(struct engine *e);

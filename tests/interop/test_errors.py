@@ -182,7 +182,8 @@ def test_joining_a_group_fails(pair):
 @pytest.mark.parametrize("case, seen", [
     ("cq_err", "CQ_ERR"), ("qp_fatal", "QP_FATAL"), ("qp_req_err", "QP_REQ_ERR"), ("qp_access_err", "QP_ACCESS_ERR"),
     ("comm_est", "COMM_EST"), ("sq_drained", "SQ_DRAINED"),
-    ("srq_limit_reached", "SRQ_LIMIT_REACHED"), ("qp_last_wqe_reached", "QP_LAST_WQE_REACHED")])
+    ("srq_limit_reached", "SRQ_LIMIT_REACHED"), ("srq_err", "SRQ_ERR"),
+    ("qp_last_wqe_reached", "QP_LAST_WQE_REACHED")])
 def test_event_with_a_cause(pair, case, seen):
     assert verbs(pair, case)[-1] == f"event IBV_EVENT_{seen}"
 

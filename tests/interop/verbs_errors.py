@@ -10,6 +10,7 @@ completions by the names of <infiniband/verbs.h>, "event TYPE" of asynchronous
 events, "errno NAME" of calls that fail. test_errors.py says what it must be.
 """
 import errno
+import os
 import sys
 
 from pyverbs.addr import AHAttr
@@ -19,9 +20,10 @@ from pyverbs import enums as e
 from pyverbs.mr import MR, MW, MWBindInfo
 from pyverbs.pd import PD
 from pyverbs.pyverbs_error import PyverbsRDMAError
-from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
-from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr, QPInitAttrEx
+from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr, SrqInitAttrEx
 from pyverbs.wr import SGE, RecvWR, SendWR
+from pyverbs.xrcd import XRCD, XRCDInitAttr
 
 ALL = (e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ |
        e.IBV_ACCESS_REMOTE_ATOMIC)
@@ -252,6 +254,32 @@ def srq_limit_reached(w):
     srq.modify(SrqAttr(srq_limit=2), e.IBV_SRQ_LIMIT)
     w.send(a)
     event(w)
+
+
+def srq_err(w):
+    """Nobody polls the CQ of an SRQ of an XRC domain."""
+    flags = e.IBV_XRCD_INIT_ATTR_FD | e.IBV_XRCD_INIT_ATTR_OFLAGS
+    xrcd = XRCD(w.ctx, XRCDInitAttr(flags, os.O_CREAT, -1))
+    init = SrqInitAttrEx(max_wr=8, max_sge=1)
+    init.srq_type = e.IBV_SRQT_XRC
+    init.comp_mask = (e.IBV_SRQ_INIT_ATTR_TYPE | e.IBV_SRQ_INIT_ATTR_PD |
+                      e.IBV_SRQ_INIT_ATTR_CQ | e.IBV_SRQ_INIT_ATTR_XRCD)
+    init.pd, init.cq, init.xrcd = w.pd, CQ(w.ctx, 1), xrcd
+    srq = SRQ(w.ctx, init)
+    a = QP(w.ctx, QPInitAttrEx(qp_type=e.IBV_QPT_XRC_SEND, comp_mask=e.IBV_QP_INIT_ATTR_PD,
+                               pd=w.pd, scq=CQ(w.ctx, w.cqe), sq_sig_all=1,
+                               cap=QPCap(max_send_wr=16, max_recv_wr=0, max_recv_sge=0)))
+    b = QP(w.ctx, QPInitAttrEx(qp_type=e.IBV_QPT_XRC_RECV, xrcd=xrcd, cap=QPCap(0, 0, 0, 0),
+                               comp_mask=e.IBV_QP_INIT_ATTR_XRCD))
+    a.to_rts(w.attr(b.qp_num))
+    b.to_rts(w.attr(a.qp_num))
+    for _ in range(4):
+        srq.post_recv(RecvWR(num_sge=1, sg=[w.sge()]))
+        wr = SendWR(num_sge=1, sg=[w.sge()])
+        wr.set_qp_type_xrc(srq.get_srq_num())
+        a.post_send(wr)
+    for _ in ("CQ_ERR", "QP_FATAL", "SRQ_ERR"):
+        event(w)
 
 
 def qp_last_wqe_reached(w):

@@ -336,17 +336,25 @@ static void an_srq_fails_with_its_cq(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		struct xrc *x = begin(i);
 		int before = x->w->b.async_events;
+		struct ibv_send_wr last = {.opcode = IBV_WR_SEND};
 
+		last.qp_type.xrc.remote_srqn = FIRST_SRQN;
 		for (unsigned n = 0; n < 16; n++) {
 			give(x, 0, n, 0, 64);
 			assert_int_equal(request(x, IBV_WR_SEND, 0, 0, 8), IBV_WC_SUCCESS);
 		}
 		assert_int_equal(x->w->b.async_events, before);
 		give(x, 0, 16, 0, 64);
-		request(x, IBV_WR_SEND, 0, 0, 8);
+		assert_int_equal(send(&x->w->a, last, 8), 0);
+		run(x->w);
 		assert_int_equal(x->w->b.async_events, before + 3); /* CQ_ERR, QP_FATAL */
 		assert_int_equal(x->w->b.last_async, IBV_EVENT_SRQ_ERR);
 		assert_int_equal(tp_qp_state(x->w->b.qp->tp), IBV_QPS_ERR);
+		eng_qp_destroy(x->w->a.qp);
+		eng_qp_destroy(x->w->b.qp);
+		make_ends(x->w);
+		give(x, 0, 17, 0, 64);
+		assert_int_equal(request(x, IBV_WR_SEND, 0, 0, 8), IBV_WC_REM_INV_REQ_ERR);
 		end(x);
 	}
 }
