@@ -194,6 +194,26 @@ def test_readers_by_the_hundred(quiet):
     assert len(numbers) == 100 * len(COUNTERS) and all(n.isdigit() for n in numbers)
 
 
+def test_programs_start_while_files_are_read(quiet, shell):
+    """The process that keeps files live replaces those that are read, while whoever starts a
+    program writes those that are missing: neither meets the other's half-written files."""
+    shell.run("true")  # the node has its files
+    folder = quiet.dir / "sys/n2/infiniband/softib0/ports/1"
+    still = {file: file.read_text() for kind in ("gids", "pkeys") for file in (folder / kind).iterdir()}
+    assert len(still) > 8
+    reader = quiet.start("n2", "sh", "-c", f"while cat {PORT}/counters/* {PORT}/lid; do :; done",
+                         stdout=subprocess.DEVNULL)
+    for _ in range(4):
+        for file in still:
+            file.unlink()
+        quiet.run("n2", "true")
+        assert {file: file.read_text() for file in still} == still
+    assert reader.poll() is None
+    reader.terminate()
+    for name in COUNTERS:
+        assert re.fullmatch(r"\d+\n", shell.run(f"cat {PORT}/counters/{name}"))
+
+
 def test_as_an_own_private_fabric(home):
     done = softib(home, "run", "--", "sh", "-c", f"cat {PORT}/state; ls {PORT}/counters | wc -l")
     assert (done.returncode, done.stdout) == (0, f"4: ACTIVE\n{len(COUNTERS)}\n")

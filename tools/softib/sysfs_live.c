@@ -47,7 +47,6 @@
 #define RETRY_LAST_MS	64 /* one that keeps it open */
 #define LEASE_SIGNAL	SIGIO
 #define COMMAND		"node-files"
-#define NEW_FILE	".new"
 #define GONE		"gone"
 #define FOLDERS_MAX	128 /* of the class devices of all adapters of a node */
 
@@ -122,15 +121,24 @@ static int write_line(int fd, const char *line, size_t bytes)
 		       : -errno;
 }
 
+/* Two processes write at the same time: the one that serves a node's files, of which there
+ * is one (NODE.lock), and whoever starts a program on it (NODE.setup). Each has a name of its
+ * own for a file that is not in place yet; with a common one either could remove, or put in a
+ * wrong place, what the other has just written. */
+static const char *new_file(const struct tree *t)
+{
+	return t->take ? ".new" : ".new-at-start";
+}
+
 /* @path may be among those that are gone, and back while we look. */
-static int rename_into_place(int dir, const char *path)
+static int rename_into_place(int dir, const char *from, const char *path)
 {
 	char gone[SYSFS_PATH_MAX + sizeof(GONE)];
 	const char *const places[] = {path, gone, path};
 
 	snprintf(gone, sizeof(gone), GONE "/%s", path);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		if (!renameat(dir, NEW_FILE, dir, places[i]))
+		if (!renameat(dir, from, dir, places[i]))
 			return 0;
 	return -errno;
 }
@@ -140,10 +148,11 @@ static int rename_into_place(int dir, const char *path)
  * Return: descriptor; -errno */
 static int make_file(struct tree *t, const char *path, const char *line, size_t bytes)
 {
+	const char *name = new_file(t);
 	int dir = t->dir, error, fd;
 
-	unlinkat(dir, NEW_FILE, 0); /* of one that was killed */
-	fd = openat(dir, NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
+	unlinkat(dir, name, 0); /* of one that was killed */
+	fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
 	if (fd < 0)
 		return -errno;
 	fchmod(fd, sysfs_net_mode(path));
@@ -151,7 +160,7 @@ static int make_file(struct tree *t, const char *path, const char *line, size_t 
 	if (is_live(path)) /* before anybody can open it */
 		t->leases = !fcntl(fd, F_SETLEASE, F_WRLCK);
 	if (!error)
-		error = rename_into_place(dir, path);
+		error = rename_into_place(dir, name, path);
 	if (error)
 		close(fd);
 	return error ? error : fd;
