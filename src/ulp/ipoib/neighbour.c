@@ -116,7 +116,7 @@ static void forget(struct ipoib_neighbour *n, bool say)
 	fail_waiting(n, say);
 	list_del(&n->node);
 	if (!--n->ipoib->num_neighbours)
-		ipoib_sends_trim(n->ipoib);
+		ipoib_queue_idle(n->ipoib);
 	rt_free(n);
 }
 

@@ -135,6 +135,8 @@ struct ipoib {
 	struct list_head receives, spare_sends;
 	u8 *spare_frame; /* for ipoib_send_enlarge(); NULL: there is none */
 	unsigned int num_receives, want_receives, num_sends, num_waiting, num_free_sends;
+	struct rt_timer shrink; /* armed while more than the first receives are wanted and nobody is known */
+	unsigned int most_used; /* receives, in one turn, since @shrink was armed */
 	struct ipoib_moderation moderation; /* not while @host_waits */
 	/* --- neighbour.c --- */
 	struct list_head neighbours[IPOIB_BUCKETS];
@@ -180,8 +182,9 @@ struct ipoib_send *ipoib_wait_end(struct ipoib_waiting *w);
 /** ipoib_send_alloc() - a frame to fill. NULL: too many are under way */
 struct ipoib_send *ipoib_send_alloc(struct ipoib *p);
 void ipoib_send_free(struct ipoib_send *s);
-/** ipoib_sends_trim() - give back what is kept for the next sends: there is no neighbour */
-void ipoib_sends_trim(struct ipoib *p);
+/** ipoib_queue_idle() - there is no neighbour any more: give back what is kept for the next
+ *  sends at once, and, when nothing has come for a while, the receives beyond the first */
+void ipoib_queue_idle(struct ipoib *p);
 /** ipoib_spare_frame() - what the next ipoib_send_enlarge() gives. NULL: no memory */
 u8 *ipoib_spare_frame(struct ipoib *p);
 /** ipoib_send_enlarge() - make room for IPOIB_LARGE_BYTES, with any contents.

@@ -13,6 +13,7 @@
  * what is sent to them, and nothing else */
 #define WAITING_EACH 16
 #define WAITING_MOST 512
+#define QUIET_MS     4000 /* after these an interface that knows nobody gives up receives */
 
 /* --- sends --- */
 
@@ -123,7 +124,7 @@ void ipoib_send_free(struct ipoib_send *s)
 		ipoib_host_resume(p);
 }
 
-void ipoib_sends_trim(struct ipoib *p)
+static void trim_sends(struct ipoib *p)
 {
 	struct ipoib_send *s, *next;
 
@@ -241,7 +242,7 @@ int ipoib_queue_set_mtu(struct ipoib *p, int bytes)
 	p->mtu = mtu;
 	if (mtu > p->room) {
 		p->room = mtu;
-		ipoib_sends_trim(p);
+		trim_sends(p);
 	}
 	if (changed)
 		ipoib_set_mtu(p);
@@ -320,12 +321,30 @@ void ipoib_queue_expect(struct ipoib *p)
 		add_receives(p);
 }
 
+static void shrink_later(struct ipoib *p)
+{
+	if (p->closing || p->num_neighbours || p->want_receives <= IPOIB_RECEIVES_FIRST)
+		return;
+	p->most_used = 0;
+	rt_timer_arm(&p->shrink, mono_add(rt_now(p->device->rt), QUIET_MS * NSEC_PER_MSEC));
+}
+
+void ipoib_queue_idle(struct ipoib *p)
+{
+	trim_sends(p);
+	shrink_later(p);
+}
+
 static void grow_receives(struct ipoib *p, unsigned int used)
 {
+	p->most_used = MAX(p->most_used, used);
 	if (p->closing || p->stopped)
 		return;
-	if (used > p->want_receives / 2)
+	if (used > p->want_receives / 2) {
 		want_receives(p, 2 * p->want_receives);
+		if (!rt_timer_armed(&p->shrink))
+			shrink_later(p);
+	}
 	add_receives(p);
 }
 
@@ -453,8 +472,11 @@ static int open_qp(struct ipoib *p)
 	return start_qp(p);
 }
 
+static void shrink(struct rt_timer *timer);
+
 void ipoib_queue_init(struct ipoib *p)
 {
+	rt_timer_init(p->device->rt, &p->shrink, shrink);
 	INIT_LIST_HEAD(&p->receives);
 	p->room = IPOIB_MTU;
 	INIT_LIST_HEAD(&p->spare_sends);
@@ -501,6 +523,39 @@ int ipoib_queue_restart(struct ipoib *p)
 	return ret;
 }
 
+/* A receive that was posted comes back only by a packet or when the queue pair is reset. That
+ * loses nothing: packets wait in the adapter until the queue pair is ready again, in the same
+ * turn of the loop, and it stays attached to its groups. */
+static void repost_first(struct ipoib *p)
+{
+	int ret;
+
+	p->want_receives = IPOIB_RECEIVES_FIRST;
+	p->stopped = true; /* ipoib_queue_restart() wants it */
+	ret = ipoib_queue_restart(p);
+	p->stopped = false;
+	if (!ret)
+		ret = ipoib_set_qkey(p, p->qkey);
+	if (!ret)
+		ret = ipoib_queue_size(p, IPOIB_RECEIVES_FIRST);
+	if (!ret && p->moderation.frames)
+		ret = ipoib_queue_moderate(p);
+	if (ret)
+		rt_work_queue(p->device->rt, &p->restart);
+}
+
+/* When the hosts of a fabric appear, they all tell it to all others, and receives multiply. */
+static void shrink(struct rt_timer *timer)
+{
+	struct ipoib *p = container_of(timer, struct ipoib, shrink);
+
+	drain_cq(p, UINT32_MAX);
+	if (p->stopped || p->most_used > IPOIB_RECEIVES_FIRST / 2 || p->num_sends || p->num_conns)
+		shrink_later(p); /* with a neighbour: when it has gone */
+	else if (!p->num_neighbours && p->num_receives > IPOIB_RECEIVES_FIRST)
+		repost_first(p);
+}
+
 void ipoib_queue_close(struct ipoib *p)
 {
 	struct ipoib_receive *r, *next_receive;
@@ -512,9 +567,10 @@ void ipoib_queue_close(struct ipoib *p)
 		ib_destroy_qp(p->qp);
 	ipoib_connected_close(p);
 	rt_work_cancel(&p->drain);
+	rt_timer_disarm(&p->shrink);
 	list_for_each_entry_safe(r, next_receive, &p->receives, node)
 		drop_receive(r);
-	ipoib_sends_trim(p);
+	trim_sends(p);
 	if (p->cq)
 		ib_destroy_cq(p->cq);
 	if (p->pd)
