@@ -4,7 +4,7 @@
  * to them. Whoever connects reaches both by the one connection; the private data of the answer
  * says their numbers. With the parameter `server`, an address, init() connects, sends `text` to
  * each queue that the server names, and disconnects. The RDMA CM makes the connections, in the manner
- * of rdma-core's rdma_xserver and rdma_xclient, which know one queue: each may be the other end.
+ * of rdma-core's rdma_xserver and rdma_xclient, which know one queue: each may be the other end. The QPs are the ids' (rdma_create_qp()).
  */
 #include <arpa/inet.h>
 #include <linux/completion.h>
@@ -59,7 +59,6 @@ struct answer {
 struct target {
 	struct list_head node; /* in served */
 	struct rdma_cm_id *id;
-	struct ib_qp *qp;
 };
 
 /** struct sender - who connects */
@@ -67,7 +66,6 @@ struct sender {
 	struct rdma_cm_id *id;
 	struct ib_pd *pd;
 	struct ib_cq *cq;
-	struct ib_qp *qp;
 	struct ib_cqe cqe;
 	struct answer answer;
 	struct completion over; /* a step */
@@ -117,19 +115,6 @@ static int open_queue(struct adapter *a, int n)
 	return ret;
 }
 
-/* Return: 0; -errno. A QP of either kind is set up as one of RC, but for what it does not have. */
-static int move_qp(struct rdma_cm_id *id, struct ib_qp *qp, enum ib_qp_state state)
-{
-	struct ib_qp_attr attr = {.qp_state = state};
-	int mask, ret = rdma_init_qp_attr(id, &attr, &mask);
-
-	if (qp->qp_type == IB_QPT_XRC_INI)
-		mask &= ~(IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
-	else
-		mask &= ~(IB_QP_MAX_QP_RD_ATOMIC | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY);
-	return ret ? ret : ib_modify_qp(qp, &attr, mask);
-}
-
 /* --- who listens --- */
 
 static struct target *create_target(struct rdma_cm_id *id, struct ib_xrcd *xrcd)
@@ -140,8 +125,7 @@ static struct target *create_target(struct rdma_cm_id *id, struct ib_xrcd *xrcd)
 	if (!t)
 		return NULL;
 	t->id = id;
-	t->qp = ib_create_qp(NULL, &init);
-	if (IS_ERR(t->qp)) {
+	if (rdma_create_qp(id, NULL, &init)) {
 		kfree(t);
 		return NULL;
 	}
@@ -153,7 +137,7 @@ static struct target *create_target(struct rdma_cm_id *id, struct ib_xrcd *xrcd)
 static void destroy_target(struct target *t)
 {
 	list_del(&t->node);
-	ib_destroy_qp(t->qp);
+	rdma_destroy_qp(t->id);
 	kfree(t);
 }
 
@@ -171,11 +155,8 @@ static int accept_connection(struct rdma_cm_id *id, const struct rdma_conn_param
 
 	for (int i = 0; i < QUEUES; i++)
 		answer.srqn[i] = cpu_to_be32(a->srq[i]->srq_num);
-	for (enum ib_qp_state state = IB_QPS_INIT; !ret && state <= IB_QPS_RTS; state++)
-		ret = move_qp(id, t->qp, state);
 	if (!ret) {
 		id->context = t;
-		param.qp_num = t->qp->qp_num;
 		ret = rdma_accept(id, &param);
 	}
 	if (ret && t)
@@ -226,8 +207,10 @@ static void stop_listening(void)
 	while (!list_empty(&served)) {
 		struct target *t = list_first_entry(&served, struct target, node);
 
-		rdma_destroy_id(t->id);
+		struct rdma_cm_id *id = t->id;
+
 		destroy_target(t);
+		rdma_destroy_id(id);
 	}
 }
 
@@ -253,7 +236,7 @@ static int on_news(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		s->status = 0;
 		break;
-	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+	case RDMA_CM_EVENT_ESTABLISHED:
 		s->answer = *(const struct answer *)event->param.conn.private_data;
 		s->status = 0;
 		break;
@@ -294,8 +277,7 @@ static int create_initiator(struct sender *s)
 	s->cq = init.send_cq = ib_alloc_cq(s->id->device, s, 1, 0, IB_POLL_SOFTIRQ);
 	if (IS_ERR(s->cq))
 		return PTR_ERR(s->cq);
-	s->qp = ib_create_qp(s->pd, &init);
-	return IS_ERR(s->qp) ? PTR_ERR(s->qp) : 0;
+	return rdma_create_qp(s->id, s->pd, &init);
 }
 
 static int connect_to_server(struct sender *s)
@@ -311,13 +293,7 @@ static int connect_to_server(struct sender *s)
 		ret = step(s, rdma_resolve_route(s->id, TIMEOUT_MS));
 	if (!ret)
 		ret = create_initiator(s);
-	if (ret)
-		return ret;
-	param.qp_num = s->qp->qp_num;
-	ret = step(s, rdma_connect(s->id, &param));
-	for (enum ib_qp_state state = IB_QPS_INIT; !ret && state <= IB_QPS_RTS; state++)
-		ret = move_qp(s->id, s->qp, state);
-	return ret ? ret : rdma_accept(s->id, NULL);
+	return ret ? ret : step(s, rdma_connect(s->id, &param));
 }
 
 static int post_send(struct sender *s, u32 srqn)
@@ -328,7 +304,7 @@ static int post_send(struct sender *s, u32 srqn)
 		.remote_srqn = srqn};
 
 	sge.length = (u32)snprintf(s->buffer, sizeof(s->buffer), "%.*s", TEXT_BYTES - 1, text);
-	return ib_post_send(s->qp, &wr.atomic.wr, NULL);
+	return ib_post_send(s->id->qp, &wr.atomic.wr, NULL);
 }
 
 static int connect_and_send(struct sender *s)
@@ -358,10 +334,10 @@ static int send_messages(void)
 	ret = IS_ERR(s->id) ? PTR_ERR(s->id) : connect_and_send(s);
 	if (ret)
 		pr_err("no message to %s: error %d\n", server, ret);
-	if (!IS_ERR_OR_NULL(s->id))
+	if (!IS_ERR_OR_NULL(s->id)) {
+		rdma_destroy_qp(s->id);
 		rdma_destroy_id(s->id); /* which disconnects */
-	if (!IS_ERR_OR_NULL(s->qp))
-		ib_destroy_qp(s->qp);
+	}
 	if (!IS_ERR_OR_NULL(s->cq))
 		ib_free_cq(s->cq);
 	if (!IS_ERR_OR_NULL(s->pd))

@@ -114,6 +114,7 @@ struct rdma_cm_id {
 	enum rdma_ucm_port_space ps;
 	enum ib_qp_type qp_type;
 	u32 port_num;
+	struct ib_qp *qp; /* by rdma_create_qp(); NULL: the client has its own */
 };
 
 /** struct rdma_hosts - the fabric's host table: IP addresses of ports */
@@ -208,6 +209,27 @@ void rdma_leave_multicast(struct rdma_cm_id *id, const struct sockaddr *addr);
  *  requests to it. Without this call they belong to a client in softibd. Call it before @id
  *  listens or connects. @comm is copied */
 void rdma_set_owner(struct rdma_cm_id *id, pid_t pid, const char *comm);
+/**
+ * rdma_create_qp() - create the queue pair of an id, which the RDMA CM then moves along
+ *
+ * @id: bound to an adapter, and without a pair
+ * @pd: of that adapter; NULL with IB_QPT_XRC_TGT, whose domain @qp_init_attr has
+ * @qp_init_attr: its qp_type is the id's; the core writes the capacities granted
+ *
+ * The pair is in INIT afterwards, one of datagrams in RTS. rdma_accept() and the peer's answer
+ * move it to RTS, and the asking end hears ESTABLISHED in place of CONNECT_RESPONSE and must not
+ * call rdma_accept(). rdma_disconnect() and a rejection move it to ERR. The numbers of the
+ * pair in struct rdma_conn_param are ignored. The client destroys it, before the id.
+ *
+ * Context: may sleep. Return: 0; -EINVAL the id has no adapter, another one or a pair already;
+ * -errno of ib_create_qp() and ib_modify_qp()
+ */
+#define rdma_create_qp(id, pd, qp_init_attr)                                             \
+	rdma_create_qp_(id, pd, qp_init_attr, SOFTIB_CLIENT_NAME)
+int rdma_create_qp_(struct rdma_cm_id *id, struct ib_pd *pd,
+		    struct ib_qp_init_attr *qp_init_attr, const char *client);
+/** rdma_destroy_qp() - destroy the pair that rdma_create_qp() made. Context: may sleep */
+void rdma_destroy_qp(struct rdma_cm_id *id);
 /** rdma_init_qp_attr() - as ib_cm_init_qp_attr() */
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr,
 		      int *qp_attr_mask);

@@ -5,11 +5,6 @@
 #define RESPONSE_TIMEOUT_ENC 20 /* 4.3 s */
 #define MAX_CM_RETRIES	     15
 
-static bool is_datagram(const struct rcm_id *id)
-{
-	return id->id.qp_type == IB_QPT_UD;
-}
-
 /* --- what the CM tells an end of a connection --- */
 
 static void on_rep(struct rdma_cm_event *event, const struct ib_cm_event *cm_event)
@@ -85,6 +80,7 @@ static int on_connection(struct ib_cm_id *cm, const struct ib_cm_event *cm_event
 	if (cm_event->event >= ARRAY_SIZE(translations) || !translations[cm_event->event])
 		return 0;
 	translations[cm_event->event](&event, cm_event);
+	rcm_qp_follow(id, &event);
 	if (event.event == RDMA_CM_EVENT_DISCONNECTED) {
 		if (id->state == RCM_DISCONNECT) /* told already */
 			return 0;
@@ -249,7 +245,7 @@ static int send_req(struct rcm_id *id, const struct rdma_conn_param *param)
 	struct ib_cm_req_param req = {
 		.primary_path = &id->path,
 		.service_id = service_of_peer(id),
-		.qp_num = param->qp_num,
+		.qp_num = rcm_qp_num(id, param),
 		.qp_type = id->id.qp_type,
 		.starting_psn = id->seq_num,
 		.private_data = data,
@@ -262,7 +258,7 @@ static int send_req(struct rcm_id *id, const struct rdma_conn_param *param)
 		.remote_cm_response_timeout = RESPONSE_TIMEOUT_ENC,
 		.local_cm_response_timeout = RESPONSE_TIMEOUT_ENC,
 		.max_cm_retries = MAX_CM_RETRIES,
-		.srq = param->srq,
+		.srq = rcm_qp_has_srq(id, param),
 		.ece = id->ece,
 		.max_redirects = IB_CM_MAX_REDIRECTS,
 	};
@@ -347,10 +343,11 @@ int rdma_connect_ece(struct rdma_cm_id *id, struct rdma_conn_param *conn_param,
 
 /* --- answering --- */
 
+/* The QP of the id is ready before the peer hears that it may send. */
 static int send_rep(struct rcm_id *id, const struct rdma_conn_param *param)
 {
 	struct ib_cm_rep_param rep = {
-		.qp_num = param->qp_num,
+		.qp_num = rcm_qp_num(id, param),
 		.starting_psn = id->seq_num,
 		.private_data = param->private_data,
 		.private_data_len = param->private_data_len,
@@ -358,11 +355,16 @@ static int send_rep(struct rcm_id *id, const struct rdma_conn_param *param)
 		.initiator_depth = param->initiator_depth,
 		.flow_control = param->flow_control,
 		.rnr_retry_count = MIN(param->rnr_retry_count, 7),
-		.srq = param->srq,
+		.srq = rcm_qp_has_srq(id, param),
 		.ece = id->ece,
 	};
+	int ret = rcm_qp_connect(id, param);
 
-	return ib_send_cm_rep(id->cm, &rep);
+	if (!ret)
+		ret = ib_send_cm_rep(id->cm, &rep);
+	if (ret)
+		rcm_qp_fail(id);
+	return ret;
 }
 
 static int send_sidr_rep(struct rcm_id *id, enum ib_cm_sidr_status status,
@@ -371,7 +373,7 @@ static int send_sidr_rep(struct rcm_id *id, enum ib_cm_sidr_status status,
 	struct ib_cm_sidr_rep_param rep = {.status = status};
 
 	if (param) {
-		rep.qp_num = param->qp_num;
+		rep.qp_num = rcm_qp_num(id, param);
 		rep.qkey = param->qkey ? param->qkey : id->qkey;
 		rep.private_data = param->private_data;
 		rep.private_data_len = param->private_data_len;
@@ -442,49 +444,8 @@ int rdma_disconnect(struct rdma_cm_id *rdma_id)
 	rcm_trace_call(id, "disconnect");
 	if (!id->cm || is_datagram(id))
 		return -EINVAL;
+	rcm_qp_fail(id);
 	if (ib_send_cm_dreq(id->cm, NULL, 0))
 		return ib_send_cm_drep(id->cm, NULL, 0); /* the peer asked first */
 	return 0;
-}
-
-/* --- queue pairs --- */
-
-static int attr_before_connection(struct rcm_id *id, struct ib_qp_attr *attr, int *mask)
-{
-	int ret;
-
-	if (attr->qp_state != IB_QPS_INIT || !id->id.device)
-		return -EINVAL;
-	if (ib_find_cached_pkey(id->id.device, id->id.port_num, id->pkey,
-				&attr->pkey_index))
-		return -EINVAL;
-	ret = rcm_take_qkey(id);
-	if (ret)
-		return ret;
-	*mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT;
-	attr->port_num = (u8)id->id.port_num;
-	if (is_datagram(id)) {
-		*mask |= IB_QP_QKEY;
-		attr->qkey = id->qkey;
-	} else {
-		*mask |= IB_QP_ACCESS_FLAGS;
-		attr->qp_access_flags = 0;
-	}
-	return 0;
-}
-
-int rdma_init_qp_attr(struct rdma_cm_id *rdma_id, struct ib_qp_attr *qp_attr,
-		      int *qp_attr_mask)
-{
-	struct rcm_id *id = rcm_of(rdma_id);
-	int ret;
-
-	if (!id->cm || is_datagram(id))
-		return attr_before_connection(id, qp_attr, qp_attr_mask);
-	ret = ib_cm_init_qp_attr(id->cm, qp_attr, qp_attr_mask);
-	if (!ret && id->has_ack_timeout && *qp_attr_mask & IB_QP_TIMEOUT)
-		qp_attr->timeout = id->ack_timeout_enc;
-	if (!ret && qp_attr->qp_state == IB_QPS_RTR) /* known before the REP says so */
-		qp_attr->rq_psn = id->seq_num;
-	return ret;
 }

@@ -9,6 +9,7 @@
  *  rdma_cm_listen.c	listeners, and which of them a request is for
  *  rdma_cm_mcast.c	multicast groups by IP address
  *  rdma_cm_connect.c	requests, answers, and what the CM tells
+ *  rdma_cm_qp.c		queue pairs
  */
 #ifndef SOFTIB_CORE_RDMA_CM_PRIV_H
 #define SOFTIB_CORE_RDMA_CM_PRIV_H
@@ -62,6 +63,11 @@ struct rcm_id {
 static inline struct rcm_id *rcm_of(struct rdma_cm_id *id)
 {
 	return container_of(id, struct rcm_id, id);
+}
+
+static inline bool is_datagram(const struct rcm_id *id)
+{
+	return id->id.qp_type == IB_QPT_UD;
 }
 
 /** rcm_trace_call() - the owner of @id calls the function @call */
@@ -176,5 +182,19 @@ void rcm_drop_mcasts(struct rcm_id *id);
 
 /** rcm_on_listener() - handler of a service's ib_cm_id: context is the rcm_service */
 int rcm_on_listener(struct ib_cm_id *cm, const struct ib_cm_event *event);
+
+/* --- rdma_cm_qp.c --- */
+
+/** rcm_qp_num() - of the id's own pair, or that which the client names */
+u32 rcm_qp_num(const struct rcm_id *id, const struct rdma_conn_param *param);
+bool rcm_qp_has_srq(const struct rcm_id *id, const struct rdma_conn_param *param);
+/** rcm_qp_connect() - the id's own pair, if it has one, goes to RTS. @param: what the client
+ *  accepts; NULL: what the CM agreed. 0; -errno */
+int rcm_qp_connect(struct rcm_id *id, const struct rdma_conn_param *param);
+/** rcm_qp_fail() - the id's own pair, if it has one, goes to ERR */
+void rcm_qp_fail(struct rcm_id *id);
+/** rcm_qp_follow() - the id's own pair does what @event means to it. With one, the peer's
+ *  answer becomes ESTABLISHED, or CONNECT_ERROR */
+void rcm_qp_follow(struct rcm_id *id, struct rdma_cm_event *event);
 
 #endif
