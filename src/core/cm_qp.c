@@ -23,7 +23,10 @@ static int init_attr(const struct cm_id *id, struct ib_qp_attr *attr, int *mask)
 	*mask = IB_QP_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX | IB_QP_PORT;
 	attr->qp_access_flags = IB_ACCESS_REMOTE_WRITE;
 	if (terms->responder_resources)
-		attr->qp_access_flags |= IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC;
+		attr->qp_access_flags |= IB_ACCESS_REMOTE_READ;
+	/* an adapter without atomic operations refuses the flag */
+	if (terms->responder_resources && id->id.device->attrs.atomic_cap != IB_ATOMIC_NONE)
+		attr->qp_access_flags |= IB_ACCESS_REMOTE_ATOMIC;
 	attr->port_num = terms->primary.port;
 	return 0;
 }

@@ -364,6 +364,7 @@ static inline int net_query_device(struct ib_device *device, struct ib_device_at
 				       .max_qp_wr = 1024, .max_send_sge = 4, .max_recv_sge = 4,
 					.max_cqe = 10000, .max_pkeys = 1,
 					.max_qp = 64, .max_cq = 64, .max_pd = 64,
+					.max_qp_rd_atom = 16, .max_qp_init_rd_atom = 16,
 					.max_mr = 64, .max_ah = 10000};
 	return 0;
 }

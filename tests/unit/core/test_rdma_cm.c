@@ -33,6 +33,55 @@ static void a_connection_by_address(void **state)
 	assert_int_equal(active.num, 3);
 }
 
+static struct ib_pd *give_qp(struct rdma_cm_id *id, struct ib_cq *cq)
+{
+	struct ib_qp_init_attr init = {.qp_type = id->qp_type, .send_cq = cq, .recv_cq = cq};
+	struct ib_pd *pd = ib_alloc_pd(id->device, 0);
+
+	init.qp_type = IB_QPT_UC;
+	assert_int_equal(rdma_create_qp(id, pd, &init), -EINVAL);
+	init.qp_type = id->qp_type;
+	assert_int_equal(rdma_create_qp(id, pd, &init), 0);
+	assert_non_null(id->qp);
+	assert_int_equal(rdma_create_qp(id, pd, &init), -EINVAL);
+	return pd;
+}
+
+static void take_qp(struct rdma_cm_id *id, struct ib_pd *pd, struct ib_cq *cq)
+{
+	rdma_destroy_qp(id);
+	assert_null(id->qp);
+	rdma_destroy_qp(id);
+	ib_free_cq(cq);
+	ib_dealloc_pd(pd);
+}
+
+/* With a pair of the id's own, the peer's answer establishes the connection. */
+static void a_pair_goes_along_with_its_id(void **state)
+{
+	struct rdma_conn_param param = param_of(0, "hello");
+	struct ib_cq *cq[2];
+	struct ib_pd *pd[2];
+
+	listen_at("0.0.0.0", RDMA_PS_TCP);
+	resolve(RDMA_PS_TCP);
+	cq[0] = ib_alloc_cq(active.id->device, NULL, 1, 0, IB_POLL_DIRECT);
+	pd[0] = give_qp(active.id, cq[0]);
+	assert_int_equal(rdma_connect(active.id, &param), 0);
+	run_ms(10);
+	assert_int_equal(server.qp_num, active.id->qp->qp_num);
+	cq[1] = ib_alloc_cq(server.peer->device, NULL, 1, 0, IB_POLL_DIRECT);
+	pd[1] = give_qp(server.peer, cq[1]);
+	assert_int_equal(rdma_accept(server.peer, &param), 0);
+	run_ms(10);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(active.status, 0);
+	assert_int_equal(active.qp_num, server.peer->qp->qp_num);
+	assert_int_equal(server.heard[1], RDMA_CM_EVENT_ESTABLISHED);
+	take_qp(active.id, pd[0], cq[0]);
+	take_qp(server.peer, pd[1], cq[1]);
+}
+
 static void the_ends_exchange_ece(void **state)
 {
 	struct ib_cm_ece offered = {0x00abcdef, 0x89abcdef}, accepted = {0x00abcdef, 5};
@@ -404,6 +453,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RDMA_CM_TEST(the_ack_timeout_may_be_chosen),
 		RDMA_CM_TEST(a_connection_by_address),
+		RDMA_CM_TEST(a_pair_goes_along_with_its_id),
 		RDMA_CM_TEST(the_ends_exchange_ece),
 		RDMA_CM_TEST(a_closed_id_disconnects_its_peer),
 		RDMA_CM_TEST(a_request_is_refused),
