@@ -7,12 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sim.h"
+
+#define MAX_JOBS 64
 
 struct arguments {
 	struct sim_options run;
 	uint64_t seeds;
+	int jobs;
 	bool one, no_shrink, both;
 };
 
@@ -28,6 +32,7 @@ static const struct argp_option option_list[] = {
 	{"general", 'g', NULL, 0, "the programs' engines take their general paths only", 0},
 	{"both", 'B', NULL, 0,
 	 "each seed with the fast paths and without: packets and completions must be the same", 0},
+	{"jobs", 'j', "N", 0, "of --seeds run so many at a time (default: one for each processor)", 0},
 	{"no-shrink", 'N', NULL, 0, "report failures as they are", 0},
 	{"verbose", 'v', NULL, 0, "print the plan and what happens", 0},
 	{0},
@@ -132,6 +137,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'B':
 		a->both = true;
+		return 0;
+	case 'j':
+		a->jobs = (int)number(state, "jobs", arg, 1, MAX_JOBS);
 		return 0;
 	case 'N':
 		a->no_shrink = true;
@@ -253,33 +261,62 @@ static void print_totals(const struct totals *t, const struct timespec *began,
 	fflush(stdout);
 }
 
+static void run_both(const struct sim_options *options, struct sim_result *result)
+{
+	run_child(options, result);
+	compare(options, result);
+}
+
+/* how many seeds run at a time */
+static int num_jobs(const struct arguments *a)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (a->run.verbose) /* what they print would be mixed */
+		return 1;
+	if (a->jobs)
+		return a->jobs;
+	return (int)MAX(1L, MIN(processors, (long)MAX_JOBS));
+}
+
+static void count_run(struct totals *t, const struct sim_result *r)
+{
+	t->runs++;
+	t->failures += r->failed;
+	t->events += r->events;
+	t->packets += r->packets;
+	t->completions += r->completions;
+}
+
 static int run_seeds(struct arguments *a)
 {
+	struct sim_job jobs[MAX_JOBS] = {{0}}, *job;
+	void (*run)(const struct sim_options *, struct sim_result *) = a->both ? run_both : run_child;
+	uint64_t step = MAX(a->seeds / 10, (uint64_t)1), started = 0;
 	struct totals t = {0};
 	struct timespec began;
 	struct sim_result r;
-	uint64_t step = MAX(a->seeds / 10, (uint64_t)1);
+	int num = num_jobs(a);
 
 	clock_gettime(CLOCK_MONOTONIC, &began);
-	for (; t.runs < a->seeds; a->run.seed++) {
-		run_child(&a->run, &r);
-		if (a->both)
-			compare(&a->run, &r);
-		t.runs++;
-		t.events += r.events;
-		t.packets += r.packets;
-		t.completions += r.completions;
-		if (r.failed) {
-			t.failures++;
-			report(a->run, r, a->no_shrink || a->both);
-		}
+	for (; started < MIN((uint64_t)num, a->seeds); started++, a->run.seed++)
+		job_start(&jobs[started], &a->run, run);
+	while ((job = job_wait(jobs, num, &r))) {
+		count_run(&t, &r);
+		if (r.failed)
+			report(job->options, r, a->no_shrink || a->both);
 		if (t.runs % step == 0 && t.runs < a->seeds)
 			print_totals(&t, &began, "\n");
+		if (started == a->seeds)
+			continue;
+		job_start(job, &a->run, run);
+		started++;
+		a->run.seed++;
 	}
 	print_totals(&t, &began, "\n");
 	printf("simulation: %" PRIu64 " passed, %" PRIu64 " failed\n",
 	       t.runs - t.failures, t.failures);
-	return t.failures ? EXIT_FAILURE : EXIT_SUCCESS;
+	return t.failures || t.runs < a->seeds ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)

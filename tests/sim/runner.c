@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Runs in child processes: what a run leaves in static variables, and how it
- * dies, is then its own. And the shrinker: fewer faults, less traffic, while
- * the run still fails by the same oracle.
+ * dies, is then its own. Jobs: several seeds at a time, each in a process of its own.
+ * And the shrinker: fewer faults, less traffic, while the run still fails by the same
+ * oracle.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,19 +40,37 @@ static void describe_death(struct sim_result *r, int status)
 			 WEXITSTATUS(status));
 }
 
-void run_child(const struct sim_options *options, struct sim_result *result)
+/* a result that a child process fills in */
+static struct sim_result *shared_result(void)
 {
 	struct sim_result *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int status = 0;
+
+	if (shared != MAP_FAILED)
+		return shared;
+	perror("sim");
+	exit(2);
+}
+
+/* fork(), which does not fail here */
+static pid_t start_child(void)
+{
 	pid_t pid;
 
 	fflush(stdout);
 	pid = fork();
-	if (pid < 0 || shared == MAP_FAILED) {
-		perror("sim");
-		exit(2);
-	}
+	if (pid >= 0)
+		return pid;
+	perror("sim");
+	exit(2);
+}
+
+void run_child(const struct sim_options *options, struct sim_result *result)
+{
+	struct sim_result *shared = shared_result();
+	int status = 0;
+	pid_t pid = start_child();
+
 	if (pid == 0)
 		child(options, shared);
 	while (waitpid(pid, &status, 0) < 0)
@@ -59,6 +78,38 @@ void run_child(const struct sim_options *options, struct sim_result *result)
 	describe_death(shared, status);
 	*result = *shared;
 	munmap(shared, sizeof(*shared));
+}
+
+/* --- jobs --- */
+
+void job_start(struct sim_job *job, const struct sim_options *options,
+	       void (*run)(const struct sim_options *options, struct sim_result *result))
+{
+	job->options = *options;
+	job->result = shared_result();
+	job->pid = start_child();
+	if (job->pid)
+		return;
+	run(options, job->result);
+	fflush(stdout);
+	_exit(0);
+}
+
+struct sim_job *job_wait(struct sim_job *jobs, int num, struct sim_result *result)
+{
+	int status = 0;
+	pid_t pid = wait(&status);
+
+	for (int i = 0; i < num; i++) {
+		if (pid <= 0 || jobs[i].pid != pid)
+			continue;
+		describe_death(jobs[i].result, status);
+		*result = *jobs[i].result;
+		munmap(jobs[i].result, sizeof(*result));
+		jobs[i].pid = 0;
+		return &jobs[i];
+	}
+	return NULL;
 }
 
 /* --- the shrinker --- */

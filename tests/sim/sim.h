@@ -27,6 +27,8 @@
 #ifndef SOFTIB_SIM_H
 #define SOFTIB_SIM_H
 
+#include <sys/types.h>
+
 #include "base/list.h"
 #include "base/types.h"
 #include "fabric/fabric.h"
@@ -183,6 +185,20 @@ void faults_stop(struct sim *sim);
 
 /** run_child() - sim_run() in a child process, bounded in real time */
 void run_child(const struct sim_options *options, struct sim_result *result);
+
+/* A seed that runs beside others, in a process of its own. */
+struct sim_job {
+	pid_t pid; /* 0: none */
+	struct sim_options options;
+	struct sim_result *result; /* shared with the process */
+};
+
+/** job_start() - call @run, which fills in the result, in a process of its own */
+void job_start(struct sim_job *job, const struct sim_options *options,
+	       void (*run)(const struct sim_options *options, struct sim_result *result));
+/** job_wait() - wait for one of @jobs and take its result: @result
+ * Return: the job, which is free again; NULL if none runs */
+struct sim_job *job_wait(struct sim_job *jobs, int num, struct sim_result *result);
 /** shrink() - drop faults and traffic while the run fails the same way;
  *  @options->keep_faults is replaced by a static string */
 void shrink(struct sim_options *options, struct sim_result *result);
