@@ -337,6 +337,26 @@ def test_example_rd_message(pair):
     assert not [row for row in pair.json("resource", "show") if row["comm"] == "rd_message"]
 
 
+ERR_STATE = r"{} rc_message: disconnected, QP 0x[0-9a-f]+ is in state 6"
+
+
+def test_example_rc_message(pair):
+    """Each end's queue pair is its id's: a message goes and returns, and both pairs end in ERR."""
+    module = BUILD / "examples/rc_message.so"
+    assert softib(pair, "modprobe", "n2", module) == (0, "")
+    before = len(log_of(pair))
+    for text in ("hello", "x" * 63):
+        log = load_example(pair, "rc_message", "server=10.1.0.2", f"text={text}")
+        assert f"n2 rc_message: received '{text}'" in log and f"n1 rc_message: returned '{text}'" in log, log
+        assert re.search(ERR_STATE.format("n1"), log), log
+    wait_until(lambda: len(re.findall(ERR_STATE.format("n2"), log_of(pair)[before:])) == 2,
+               "n2 has disconnected")
+    assert softib(pair, "rmmod", "n2", "rc_message") == (0, "")
+    assert not [row for row in pair.json("resource", "show") if row["comm"] == "rc_message"]
+    status, said = softib(pair, "modprobe", "n1", module, "server=10.1.0.2")
+    assert status == 1 and "Connection refused" in said, said
+
+
 SRQ_MESSAGE = r"n2 xrc_message: SRQ 0x[0-9a-f]+ received {} by QP 0x[0-9a-f]+"
 
 
