@@ -243,6 +243,39 @@ int rdma_set_afonly(struct rdma_cm_id *id, int afonly);
  *  goes to RTS. Return: 0; -EINVAL the id is of no reliable connection */
 int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout_enc);
 
+/**
+ * rdma_set_min_rnr_timer() - how long the peer waits after an RNR NAK of the id's queue pair
+ * @min_rnr_timer: the encoded time of IBA v1 table 45, 0 to 31; 0, the longest, is what follows
+ *	without this call
+ *
+ * Effective when the pair goes to RTR. Context: any. Return: 0; -EINVAL more than 31, or the id
+ * is of no responder of a reliable connection
+ */
+int rdma_set_min_rnr_timer(struct rdma_cm_id *id, u8 min_rnr_timer);
+/** rdma_set_service_type() - the QoS class that the query of rdma_resolve_route() names, if the
+ *  destination is an IPv4 address, as in Linux. Which path it leads to is for the subnet
+ *  administrator to say. Context: any */
+void rdma_set_service_type(struct rdma_cm_id *id, int tos);
+/** rdma_read_gids() - the GIDs of both ends. @sgid, @dgid: out; NULL: not wanted; 0: not known
+ *  yet. Context: any */
+void rdma_read_gids(const struct rdma_cm_id *id, union ib_gid *sgid, union ib_gid *dgid);
+/** rdma_get_service_id() - the service id that @addr means in the port space of @id. Context: any.
+ *  Return: 0: @addr is not of AF_INET, AF_INET6 or AF_IB. Spec: IBA annex A11.3 */
+__be64 rdma_get_service_id(const struct rdma_cm_id *id, const struct sockaddr *addr);
+
+/** rdma_event_msg() - "route resolved" and so on, for people; never NULL. Context: any */
+const char *rdma_event_msg(enum rdma_cm_event_type event);
+/** rdma_reject_msg() - the status of REJECTED in words; never NULL. Context: any */
+const char *rdma_reject_msg(const struct rdma_cm_id *id, int reason);
+/** rdma_is_consumer_reject() - whether the status of REJECTED says that the peer's client refused,
+ *  not the peer's CM. Context: any */
+bool rdma_is_consumer_reject(const struct rdma_cm_id *id, int reason);
+/** rdma_consumer_reject_data() - the private data of the peer's client that refused
+ *  @data_len: out: bytes, all that the message has room for; 0 without data
+ *  Context: any. Return: data, valid as long as @event; NULL: no client refused */
+const void *rdma_consumer_reject_data(const struct rdma_cm_id *id,
+				      const struct rdma_cm_event *event, u8 *data_len);
+
 /** rdma_port_addr() - the IP address of a port, of @family AF_INET or AF_INET6. In Linux it is
  *  that of the port's network interface. Context: any. Return: 0; -ENOENT it has none */
 int rdma_port_addr(struct ib_device *device, u32 port_num, sa_family_t family,

@@ -356,7 +356,9 @@ static int set_option(struct ucma_call *call)
 		return -ENOSYS;
 	if (cmd->optname == RDMA_OPTION_ID_ACK_TIMEOUT && cmd->optlen == sizeof(u8))
 		return rdma_set_ack_timeout(call->id->cm_id, *value);
-	/* the type of service is the subnet's matter here */
+	if (cmd->optname == RDMA_OPTION_ID_TOS && cmd->optlen == sizeof(u8))
+		rdma_set_service_type(call->id->cm_id, *value);
+	/* another length, which Linux refuses, says nothing here */
 	if (cmd->optname == RDMA_OPTION_ID_TOS)
 		return cmd->optlen ? 0 : -EINVAL;
 	return cmd->optlen == sizeof(int) ? set_int_option(call, cmd->optname, value)

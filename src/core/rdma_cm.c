@@ -189,6 +189,57 @@ int rdma_set_ack_timeout(struct rdma_cm_id *rdma_id, u8 timeout_enc)
 	return 0;
 }
 
+int rdma_set_min_rnr_timer(struct rdma_cm_id *rdma_id, u8 min_rnr_timer)
+{
+	if (min_rnr_timer > 31 ||
+	    (rdma_id->qp_type != IB_QPT_RC && rdma_id->qp_type != IB_QPT_XRC_TGT))
+		return -EINVAL;
+	rcm_of(rdma_id)->min_rnr_timer_enc = min_rnr_timer;
+	return 0;
+}
+
+void rdma_set_service_type(struct rdma_cm_id *id, int tos)
+{
+	rcm_of(id)->service_type = (u8)tos;
+}
+
+/* --- what ids and events mean --- */
+
+void rdma_read_gids(const struct rdma_cm_id *id, union ib_gid *sgid, union ib_gid *dgid)
+{
+	if (sgid)
+		*sgid = id->route.sgid;
+	if (dgid)
+		*dgid = id->route.dgid;
+}
+
+__be64 rdma_get_service_id(const struct rdma_cm_id *id, const struct sockaddr *addr)
+{
+	struct sockaddr_storage storage;
+
+	return rcm_take_addr(addr, &storage) ? 0 : rcm_service_id(id->ps, &storage);
+}
+
+const char *rdma_reject_msg(const struct rdma_cm_id *id, int reason)
+{
+	return ibcm_reject_msg(reason);
+}
+
+bool rdma_is_consumer_reject(const struct rdma_cm_id *id, int reason)
+{
+	return reason == IB_CM_REJ_CONSUMER_DEFINED;
+}
+
+const void *rdma_consumer_reject_data(const struct rdma_cm_id *id,
+				      const struct rdma_cm_event *event, u8 *data_len)
+{
+	bool refused = event->event == RDMA_CM_EVENT_REJECTED &&
+		       rdma_is_consumer_reject(id, event->status);
+
+	*data_len = refused ? event->param.conn.private_data_len : 0;
+	return refused ? event->param.conn.private_data : NULL;
+}
+
 /* --- devices --- */
 
 static int add_device(struct ib_device *device)

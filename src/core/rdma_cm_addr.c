@@ -473,9 +473,9 @@ static void got_path(int status, struct sa_path_rec *resp, unsigned int num,
 
 int rdma_resolve_route(struct rdma_cm_id *rdma_id, unsigned long timeout_ms)
 {
-	const ib_sa_comp_mask mask = IB_SA_PATH_REC_DGID | IB_SA_PATH_REC_SGID |
-				     IB_SA_PATH_REC_PKEY | IB_SA_PATH_REC_NUMB_PATH |
-				     IB_SA_PATH_REC_REVERSIBLE;
+	ib_sa_comp_mask mask = IB_SA_PATH_REC_DGID | IB_SA_PATH_REC_SGID |
+			       IB_SA_PATH_REC_PKEY | IB_SA_PATH_REC_NUMB_PATH |
+			       IB_SA_PATH_REC_REVERSIBLE;
 	struct rcm_id *id = rcm_of(rdma_id);
 	struct sa_path_rec rec;
 	int ret;
@@ -489,6 +489,10 @@ int rdma_resolve_route(struct rdma_cm_id *rdma_id, unsigned long timeout_ms)
 	rec.pkey = cpu_to_be16(id->pkey);
 	rec.numb_path = 1;
 	rec.reversible = 1;
+	if (id->service_type && rdma_id->route.addr.dst_addr.ss_family == AF_INET) {
+		mask |= IB_SA_PATH_REC_QOS_CLASS;
+		rec.qos_class = cpu_to_be16(id->service_type);
+	}
 	id->state = RCM_ROUTE_QUERY;
 	ret = ib_sa_path_rec_get(&core_fabric_of(id->rt)->rcm_sa_client, rdma_id->device,
 				 rdma_id->port_num, &rec, mask, timeout_ms, GFP_KERNEL, got_path, id, &id->query);

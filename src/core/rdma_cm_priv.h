@@ -56,6 +56,8 @@ struct rcm_id {
 	bool reuse, afonly;
 	bool has_ack_timeout;
 	u8 ack_timeout_enc;
+	u8 min_rnr_timer_enc; /* IBA v1 table 45; 0: what the CM names, too */
+	u8 service_type;      /* 0: none */
 	pid_t pid; /* of the process that it belongs to; 0: of none */
 	char comm[RDMA_RESTRACK_COMM_BYTES];
 };

@@ -44,6 +44,8 @@ int rdma_init_qp_attr(struct rdma_cm_id *rdma_id, struct ib_qp_attr *qp_attr,
 	ret = ib_cm_init_qp_attr(id->cm, qp_attr, qp_attr_mask);
 	if (!ret && id->has_ack_timeout && *qp_attr_mask & IB_QP_TIMEOUT)
 		qp_attr->timeout = id->ack_timeout_enc;
+	if (!ret && id->min_rnr_timer_enc && *qp_attr_mask & IB_QP_MIN_RNR_TIMER)
+		qp_attr->min_rnr_timer = id->min_rnr_timer_enc;
 	if (!ret && qp_attr->qp_state == IB_QPS_RTR) /* known before the REP says so */
 		qp_attr->rq_psn = id->seq_num;
 	return ret;

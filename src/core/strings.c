@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Names of events and completion statuses, for people. */
 #include "rdma/ib_attr.h"
+#include "rdma/rdma_cm.h"
 
 static const char *const events[] = {
 	[IB_EVENT_CQ_ERR] = "CQ error",
@@ -57,4 +58,28 @@ const char *ib_event_msg(enum ib_event_type event)
 const char *ib_wc_status_msg(enum ib_wc_status status)
 {
 	return status < ARRAY_SIZE(statuses) ? statuses[status] : "unknown status";
+}
+
+const char *rdma_event_msg(enum rdma_cm_event_type event)
+{
+	static const char *const names[] = {
+		[RDMA_CM_EVENT_ADDR_RESOLVED] = "address resolved",
+		[RDMA_CM_EVENT_ADDR_ERROR] = "address error",
+		[RDMA_CM_EVENT_ROUTE_RESOLVED] = "route resolved",
+		[RDMA_CM_EVENT_ROUTE_ERROR] = "route error",
+		[RDMA_CM_EVENT_CONNECT_REQUEST] = "connect request",
+		[RDMA_CM_EVENT_CONNECT_RESPONSE] = "connect response",
+		[RDMA_CM_EVENT_CONNECT_ERROR] = "connect error",
+		[RDMA_CM_EVENT_UNREACHABLE] = "unreachable",
+		[RDMA_CM_EVENT_REJECTED] = "rejected",
+		[RDMA_CM_EVENT_ESTABLISHED] = "established",
+		[RDMA_CM_EVENT_DISCONNECTED] = "disconnected",
+		[RDMA_CM_EVENT_DEVICE_REMOVAL] = "device removal",
+		[RDMA_CM_EVENT_MULTICAST_JOIN] = "multicast group joined",
+		[RDMA_CM_EVENT_MULTICAST_ERROR] = "multicast error",
+		[RDMA_CM_EVENT_ADDR_CHANGE] = "address change",
+		[RDMA_CM_EVENT_TIMEWAIT_EXIT] = "time-wait exit",
+	};
+
+	return event < ARRAY_SIZE(names) ? names[event] : "unknown event";
 }

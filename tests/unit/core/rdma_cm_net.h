@@ -20,6 +20,7 @@ struct side {
 	char data[8];
 	u32 qp_num, qkey;
 	struct ib_cm_ece ece;
+	u8 reject_bytes; /* of a refusal's private data, if a client refused */
 	int answer; /* what the handler returns for a request */
 };
 static struct side server, active;
@@ -99,6 +100,8 @@ static inline int on_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	side->heard[side->num++] = (int)event->event;
 	side->status = event->status;
 	side->ece = event->ece;
+	if (rdma_consumer_reject_data(id, event, &side->reject_bytes))
+		assert_ptr_equal(event->param.conn.private_data, data);
 	if (data)
 		memcpy(side->data, data, sizeof(side->data));
 	side->qp_num =

@@ -116,6 +116,61 @@ static void the_ack_timeout_may_be_chosen(void **state)
 	assert_int_equal(attr.timeout, 21);
 }
 
+static void the_rnr_timer_may_be_chosen(void **state)
+{
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_RTR};
+	int mask;
+
+	connect_them();
+	assert_int_equal(rdma_init_qp_attr(active.id, &attr, &mask), 0);
+	assert_int_equal(attr.min_rnr_timer, 0);
+	assert_int_equal(rdma_set_min_rnr_timer(active.id, 32), -EINVAL);
+	assert_int_equal(rdma_set_min_rnr_timer(active.id, 12), 0);
+	attr = (struct ib_qp_attr){.qp_state = IB_QPS_RTR};
+	assert_int_equal(rdma_init_qp_attr(active.id, &attr, &mask), 0);
+	assert_true(mask & IB_QP_MIN_RNR_TIMER);
+	assert_int_equal(attr.min_rnr_timer, 12);
+}
+
+static void the_type_of_service_is_a_class_of_paths(void **state)
+{
+	struct sockaddr_in to = ip("10.0.0.2", PORT);
+
+	active.id = create(2, &active, RDMA_PS_TCP);
+	rdma_set_service_type(active.id, 0x28);
+	assert_int_equal(rdma_resolve_addr(active.id, NULL, SA(to), 1000), 0);
+	run_ms(1);
+	assert_int_equal(rdma_resolve_route(active.id, 1000), 0);
+	run_ms(10);
+	assert_int_equal(be16_to_cpu(active.id->route.path_rec->qos_class), 0x28);
+}
+
+static void an_id_says_what_it_means(void **state)
+{
+	const struct sockaddr unknown = {.sa_family = AF_UNIX};
+	struct sockaddr_in to = ip("10.0.0.2", PORT);
+	struct sockaddr_in6 to6 = ip6("fd00::2", PORT);
+	union ib_gid sgid, dgid;
+
+	connect_them();
+	rdma_read_gids(active.id, &sgid, &dgid);
+	assert_int_equal(dgid.raw[15], 11);
+	assert_memory_equal(&sgid, &active.id->route.path_rec->sgid, sizeof(sgid));
+	rdma_read_gids(server.peer, NULL, &dgid);
+	assert_memory_equal(&sgid, &dgid, sizeof(sgid));
+	assert_int_equal(be64_to_cpu(rdma_get_service_id(active.id, SA(to))), 0x1061d2f);
+	assert_int_equal(be64_to_cpu(rdma_get_service_id(active.id, SA(to6))), 0x1061d2f);
+	assert_int_equal(rdma_get_service_id(active.id, &unknown), 0);
+}
+
+static void events_have_names(void **state)
+{
+	for (int i = 0; i <= RDMA_CM_EVENT_TIMEWAIT_EXIT; i++)
+		assert_non_null(rdma_event_msg((enum rdma_cm_event_type)i));
+	assert_string_equal(rdma_event_msg(RDMA_CM_EVENT_TIMEWAIT_EXIT), "time-wait exit");
+	assert_string_equal(rdma_event_msg((enum rdma_cm_event_type)16), "unknown event");
+}
+
 static void a_closed_id_disconnects_its_peer(void **state)
 {
 	connect_them();
@@ -135,6 +190,9 @@ static void a_request_is_refused(void **state)
 	assert_int_equal(active.heard[0], RDMA_CM_EVENT_REJECTED);
 	assert_int_equal(active.status, IB_CM_REJ_CONSUMER_DEFINED);
 	assert_string_equal(active.data, "no");
+	assert_true(rdma_is_consumer_reject(active.id, active.status));
+	assert_int_equal(active.reject_bytes, IB_CM_REJ_PRIVATE_DATA_SIZE);
+	assert_string_equal(rdma_reject_msg(active.id, active.status), ibcm_reject_msg(28));
 }
 
 static void a_handler_refuses_by_its_return(void **state)
@@ -452,6 +510,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RDMA_CM_TEST(the_ack_timeout_may_be_chosen),
+		RDMA_CM_TEST(the_rnr_timer_may_be_chosen),
+		RDMA_CM_TEST(the_type_of_service_is_a_class_of_paths),
+		RDMA_CM_TEST(an_id_says_what_it_means),
+		cmocka_unit_test(events_have_names),
 		RDMA_CM_TEST(a_connection_by_address),
 		RDMA_CM_TEST(a_pair_goes_along_with_its_id),
 		RDMA_CM_TEST(the_ends_exchange_ece),
