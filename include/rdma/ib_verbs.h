@@ -803,6 +803,23 @@ struct ib_cq *ib_alloc_cq_(struct ib_device *device, void *private, int nr_cqe, 
  *  CQ; -1: for all. Return: for how many */
 int ib_process_cq_direct(struct ib_cq *cq, int budget);
 
+/**
+ * ib_drain_qp() - move a QP to ERR, and wait until all that was posted before has completed
+ * @qp: of type RC or UC and not in RESET; its CQs are those of ib_alloc_cq(), and each has one
+ *	entry to spare, as each queue has room for one request more
+ *
+ * done() of each request, with IB_WC_WR_FLUSH_ERR if nothing else, has returned afterwards. An
+ * IB_POLL_DIRECT CQ is polled meanwhile. Nobody posts at the same time. What is posted to an SRQ
+ * stays there. If the QP is in RESET, or the queue is full, the log says so and nothing is waited for.
+ *
+ * Context: may sleep; of modules.
+ */
+void ib_drain_qp(struct ib_qp *qp);
+/** ib_drain_sq() - as ib_drain_qp(), of the send queue alone */
+void ib_drain_sq(struct ib_qp *qp);
+/** ib_drain_rq() - as ib_drain_qp(), of the receive queue alone. The QP has no SRQ */
+void ib_drain_rq(struct ib_qp *qp);
+
 /* --- shared receive queues --- */
 
 struct ib_srq *ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr);

@@ -73,7 +73,10 @@ static bool open_qps(struct world *w, struct ib_cq *cq)
 				       .recv_cq = cq,
 				       .qp_type = IB_QPT_RC,
 				       .sq_sig_type = IB_SIGNAL_ALL_WR,
-				       .cap = {.max_send_wr = 8, .max_send_sge = 1}};
+				       .cap = {.max_send_wr = 8,
+					       .max_recv_wr = 8,
+					       .max_send_sge = 1,
+					       .max_recv_sge = 1}};
 
 	for (int i = 0; i < 2; i++) {
 		attr.srq = i ? w->srq : NULL;
@@ -373,6 +376,60 @@ out:
 	w->cq = own;
 }
 
+/* --- draining --- */
+
+#define POSTED 4
+
+/** struct flushed - requests of a queue: how many have completed */
+struct flushed {
+	struct ib_cqe cqe;
+	int num;
+};
+
+static void on_flushed(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct flushed *f = container_of(wc->wr_cqe, struct flushed, cqe);
+
+	f->num++;
+	CHECK(wc->status == IB_WC_WR_FLUSH_ERR);
+}
+
+/* The peer has no receive, so that no message arrives and none completes before. */
+static void post_some(struct ib_qp *qp, struct flushed *sends, struct flushed *receives)
+{
+	struct ib_send_wr send = {.wr_cqe = &sends->cqe, .opcode = IB_WR_SEND};
+	struct ib_recv_wr recv = {.wr_cqe = &receives->cqe};
+
+	for (int i = 0; i < POSTED; i++)
+		CHECK(!ib_post_send(qp, &send, NULL) && !ib_post_recv(qp, &recv, NULL));
+}
+
+static void drained(struct world *w, enum ib_poll_context context)
+{
+	struct flushed sends = {.cqe.done = on_flushed}, receives = sends;
+	struct ib_cq *cq = ib_alloc_cq(w->device, NULL, 64, 0, context);
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	if (!CHECK(!IS_ERR(cq)))
+		return;
+	if (open_qps(w, cq)) {
+		post_some(w->qp[0], &sends, &receives);
+		ib_drain_qp(w->qp[0]);
+		CHECK(sends.num == POSTED && receives.num == POSTED);
+		CHECK(!ib_query_qp(w->qp[0], &attr, IB_QP_STATE, &init) &&
+		      attr.qp_state == IB_QPS_ERR);
+		post_some(w->qp[0], &sends, &receives); /* in ERR already */
+		ib_drain_sq(w->qp[0]);
+		CHECK(sends.num == 2 * POSTED);
+		ib_drain_rq(w->qp[0]);
+		CHECK(receives.num == 2 * POSTED);
+		ib_drain_qp(w->qp[1]); /* which has an SRQ, and nothing to complete */
+		close_qps(w);
+	}
+	ib_free_cq(cq);
+}
+
 /* --- all --- */
 
 static void run(struct world *w)
@@ -390,6 +447,8 @@ static void run(struct world *w)
 			close_qps(w);
 		}
 	notified_after_three(w);
+	drained(w, IB_POLL_SOFTIRQ);
+	drained(w, IB_POLL_DIRECT);
 }
 
 static int add_one(struct ib_device *device)
