@@ -10,6 +10,7 @@ import re
 import pytest
 
 from interop.fabric import BUILD, SANITIZED, Fabric, kill, link_local, wait_until
+from interop.test_capture import Capture, tshark
 
 SERVER_IP = "10.1.0.1"
 SERVER_IPV6 = "fd73:6f66:7469:6201::1"
@@ -75,6 +76,17 @@ def test_messages(pair, name):
     """Several connections at once, and datagram services."""
     for out in play(pair, [name, "-c", 8], [name, "-c", 8, "-s", SERVER_IP]):
         assert "return status 0" in out, out
+
+
+def test_type_of_service(pair):
+    """It is the QoS class that the query for the path names: component 14 of its mask."""
+    asked = []
+    for option in [], ["-t", "40"]:
+        capture = Capture(pair, "n2:1")
+        play(pair, ["ucmatose"], ["ucmatose", "-s", SERVER_IP, *option])
+        masks = tshark("-r", capture.end(), "-T", "fields", "-e", "infiniband.sa.componentmask")
+        asked.append([mask for mask in masks.split() if int(mask, 16) & 1 << 14])
+    assert not asked[0] and asked[1], asked
 
 
 @pytest.mark.parametrize("program", [
