@@ -463,25 +463,27 @@ def passed(fabric, first, last):
 @by_user
 @pytest.mark.parametrize("mode", MTU)
 def test_a_switch_dies_under_iperf3(user, mode):
-    """Of the two switches in the middle the one dies that the stream passes."""
+    """Of the two switches in the middle the one dies that both streams pass, one by IPv4 and one by IPv6."""
     with Fabric("fattree:2,2", up_args=("--net", "node", "--ipoib-mode", mode), user=user) as fabric:
         names = [node["name"] for node in fabric.json("topo")["nodes"] if node["kind"] == "ca"]
         first, last = names[0], names[-1]
-        address = next(node["addresses"][0]["ipv4"].split("/")[0] for node in fabric.json("topo")["nodes"]
-                       if node["name"] == last)
-        server = fabric.start(last, "iperf3", "-s", "-p", "5305")
-        wait_until(lambda: ":5305 " in on(fabric, last, "ss", "-lnt"), "it listens")
-        client = fabric.start(first, "iperf3", "--json", "-c", address, "-p", "5305", "-t", "5" if mode == "datagram" else "20",
-                              "-i", "0.5")  # a connection sends again after seconds
+        plan = next(node["addresses"][0] for node in fabric.json("topo")["nodes"] if node["name"] == last)
+        streams = {"5305": plan["ipv4"].split("/")[0], "5306": plan["ipv6"].split("/")[0]}  # ports and addresses
+        servers = [serve(fabric, last, port, "iperf3", "-s", "-p", port) for port in streams]
+        clients = [fabric.start(first, "iperf3", "--json", "-c", address, "-p", port, "-t",
+                                "5" if mode == "datagram" else "20", "-i", "0.5")  # a connection sends again after seconds
+                   for port, address in streams.items()]
         fabric.wait_for_traffic(last, 1000)
         middle = passed(fabric, first, last)[2]
         fabric.softib("fault", "add", "node", middle, "death")
-        done = json.loads(fabric.finish(client))
-        assert "error" not in done, done["error"]
-        sent = [interval["sum"]["bytes"] for interval in done["intervals"]]
-        assert len(sent) >= 9 and all(sent[-2:]), sent
+        for client in clients:
+            done = json.loads(fabric.finish(client))
+            assert "error" not in done, done["error"]
+            sent = [interval["sum"]["bytes"] for interval in done["intervals"]]
+            assert len(sent) >= 9 and all(sent[-2:]), sent
         assert middle not in passed(fabric, first, last)
-        server.terminate()
+        for server in servers:
+            server.terminate()
 
 
 # --- nothing is left ---
