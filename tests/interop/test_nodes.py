@@ -428,6 +428,20 @@ def test_ip_chooses_the_network(home):
 # --- partitions ---
 
 
+def talk_in_partition(fabric, mode):
+    """n1 and n2 ping each other by their ib0.8001, in packets as large as @mode allows; in connected mode
+    by connections, while their ib0 have none."""
+    mtu = {"datagram": 2044, "connected": 65520}[mode]
+    for node in ("n1", "n2"):
+        fabric.run(node, "sh", "-c", f"echo {mode} > /sys/class/net/ib0.8001/mode")
+        wait_until(lambda: f" mtu {mtu} " in fabric.run(node, "ip", "link", "show", "ib0.8001"), f"{node} is in {mode} mode")
+    for address, headers in (("10.9.0.2", 28), ("fd09::2", 48)):
+        size = min(mtu - headers, 65507)  # as much as ping(8) sends
+        assert " 0% packet loss" in fabric.run("n1", "ping", "-c", "2", "-i", "0.2", "-M", "do", "-s", size, address), address
+    connected = {row["interface"]: row["connections"] > 0 for row in fabric.json("ipoib", "n1")}
+    assert connected == {"ib0": False, "ib0.8001": mode == "connected"}
+
+
 @pytest.mark.parametrize("user", users(), ids=lambda user: "nobody" if user else "self")
 def test_interfaces_of_further_partitions(user):
     """Two partitions beside the default one: only members of the same see each other."""
@@ -451,26 +465,28 @@ def test_interfaces_of_further_partitions(user):
         wait_until(lambda: "0x8002" in fabric.run("n3", "smpquery", "-D", "pkeys", "0"), "partitions")
         for n, pkey in enumerate(("0x8001", "1", "0x8002"), 1):
             assert ipoib(f"n{n}", "create", pkey) == ""
-            fabric.run(f"n{n}", "ip", "address", "add", f"10.9.0.{n}/16", "dev",
-                       f"ib0.{int(pkey, 0) | 0x8000:x}")
-        foreign = fabric.start("n1", "ping", "-c", "1", "10.9.0.3")
-        assert " 0% packet loss" in fabric.run("n1", "ping", "-c", "1", "10.9.0.2")
+            child = f"ib0.{int(pkey, 0) | 0x8000:x}"
+            fabric.run(f"n{n}", "sh", "-c", f"ip addr add 10.9.0.{n}/16 dev {child}; ip addr add fd09::{n}/64 dev {child} nodad")
+        foreign = [fabric.start("n1", "ping", "-c", "1", address) for address in ("10.9.0.3", "fd09::3")]
         assert " 0% packet loss" in fabric.run("n1", "ping", "-c", "1", "10.1.0.3")
         assert re.search(r"^n2 +ib0\.8001 +yes .* 10\.9\.0\.2/16$", fabric.softib("ipoib"), re.M)
         assert "is not in this partition" in ipoib("n3", "create", "0x8001")
         assert "n2 has an interface ib0.8001 already" in ipoib("n2", "create", "0x8001")
         assert "has no IP interface of partition 0x8002" in ipoib("n1", "delete", "0x8002")
-        assert "Destination Host Unreachable" in fabric.finish(foreign)
+        assert "Destination Host Unreachable" in fabric.finish(foreign[0])
+        assert "Address unreachable" in fabric.finish(foreign[1])
         full = config.read_text()
-        config.write_text(full.splitlines()[0] + "\n")
-        opensm.send_signal(signal.SIGHUP)
-        wait_until(lambda: re.search(r"^n2 +ib0\.8001 +no ", fabric.softib("ipoib"), re.M), "it stops")
-        assert "NO-CARRIER" in fabric.run("n2", "ip", "link", "show", "ib0.8001")
-        config.write_text(full)
-        opensm.send_signal(signal.SIGHUP)
-        wait_until(lambda: len(re.findall(r"^n[12] +ib0\.8001 +yes ", fabric.softib("ipoib"), re.M)) == 2,
-                   "it resumes")
-        assert " 0% packet loss" in fabric.run("n1", "ping", "-c", "1", "10.9.0.2")
+        for mode in ("datagram", "connected"):
+            talk_in_partition(fabric, mode)
+            config.write_text(full.splitlines()[0] + "\n")
+            opensm.send_signal(signal.SIGHUP)
+            wait_until(lambda: re.search(r"^n2 +ib0\.8001 +no ", fabric.softib("ipoib"), re.M), "it stops")
+            assert "NO-CARRIER" in fabric.run("n2", "ip", "link", "show", "ib0.8001")
+            config.write_text(full)
+            opensm.send_signal(signal.SIGHUP)
+            wait_until(lambda: len(re.findall(r"^n[12] +ib0\.8001 +yes ", fabric.softib("ipoib"), re.M)) == 2,
+                       "it resumes")
+            talk_in_partition(fabric, mode)
         by_file = "echo 0x8001 > /sys/class/net/ib0/{}_child; cat /sys/class/net/ib0/mode"
         for way in (("softib", "ipoib", "n1", "delete", "0x8001"), ("ip", "link", "delete", "ib0.8001"),
                     ("sh", "-c", by_file.format("delete"))):

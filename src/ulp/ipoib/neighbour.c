@@ -47,6 +47,7 @@ struct ipoib_neighbour {
 	struct ib_ah *ah;	  /* READY */
 	struct ipoib_conn_user user; /* READY, in connected mode; without connection: datagrams */
 	bool refused;		     /* this link takes no connections */
+	bool announce;		     /* PATH: it has to learn the own link address */
 	struct path_query *query; /* PATH */
 	struct ipoib_waiting waiting;
 	struct rt_timer timer;
@@ -259,6 +260,9 @@ static void have_path(struct ipoib_neighbour *n, const struct sa_path_rec *path)
 	n->tries = 0;
 	n->used = false;
 	arm(n, LIFE_MS);
+	if (n->announce)
+		ask(n);
+	n->announce = false;
 	connect_to(n, path);
 	if (!is_connecting(n))
 		send_waiting(n);
@@ -416,13 +420,20 @@ void ipoib_neighbours_flush(struct ipoib *p)
 				ask_path(n);
 }
 
+/* The question carries the own link address. It goes to each neighbour itself, whose path may
+ * have to be waited for: a multicast to a group that was joined just now gets lost, as long as
+ * the subnet manager has not told all switches of the new member. */
 void ipoib_neighbours_announce(struct ipoib *p)
 {
 	struct ipoib_neighbour *n;
 
-	for (size_t i = 0; i < IPOIB_BUCKETS; i++)
-		list_for_each_entry(n, &p->neighbours[i], node)
-			ask(n);
+	for (size_t i = 0; i < IPOIB_BUCKETS; i++) {
+		list_for_each_entry(n, &p->neighbours[i], node) {
+			n->announce = n->state == PATH;
+			if (!n->announce)
+				ask(n);
+		}
+	}
 }
 
 void ipoib_neighbours_close(struct ipoib *p)

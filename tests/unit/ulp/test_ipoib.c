@@ -245,6 +245,22 @@ static void who_takes_no_connection_is_sent_datagrams(void **state)
 	assert_int_equal(ipoib_set_connected(bench_interface(), false), 0);
 }
 
+/* by the flag in the own link address; once the path to it is there, not by a multicast */
+static void a_neighbour_is_told_of_the_mode_itself(void **state)
+{
+	resolve();
+	for (int on = 1; on >= 0; on--) {
+		bench.num_sent = 0;
+		assert_int_equal(ipoib_set_connected(bench_interface(), on), 0);
+		run_ms(100);
+		assert_int_equal(bench.num_sent, 1);
+		assert_int_equal(type_of(0), IPOIB_ARP);
+		assert_int_equal(bench.sent[0].qpn, peer.qpn);
+	}
+	run_ms(100);
+	assert_int_equal(bench.num_sent, 1);
+}
+
 static void a_packet_too_big_for_datagrams_is_told_of(void **state)
 {
 	static const u8 payload[30000];
@@ -847,6 +863,7 @@ int main(void)
 		OPEN(an_event_flushes_paths_and_loses_nothing),
 		OPEN(one_in_use_is_asked_and_one_at_rest_forgotten),
 		OPEN(who_takes_no_connection_is_sent_datagrams),
+		OPEN(a_neighbour_is_told_of_the_mode_itself),
 		OPEN(a_packet_too_big_for_datagrams_is_told_of),
 		OPEN(questions_about_us_are_answered),
 		OPEN(nobody_takes_our_address_or_answers_unasked),
