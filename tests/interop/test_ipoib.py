@@ -528,3 +528,18 @@ def test_no_tun_device(home):
 def test_no_network_namespaces(home):
     done = up_without(home, "echo 0 > /proc/sys/user/max_net_namespaces")
     assert "no network namespaces: the nodes share the machine's network" in done.stderr, done
+
+
+def test_no_user_namespaces(home):
+    """An ordinary user, to whom the administrator allows none."""
+    done = up_without(home, "echo 0 > /proc/sys/user/max_user_namespaces",
+                      'set -- setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all "$@"')
+    assert "no network namespaces: the nodes share the machine's network" in done.stderr, done
+    assert "raise user.max_user_namespaces" in done.stderr and "unprivileged_userns_clone" not in done.stderr, done
+    assert done.returncode == 0, done
+
+
+def test_too_few_network_namespaces(home):
+    done = up_without(home, "echo 1 > /proc/sys/user/max_net_namespaces")
+    assert re.search(r"cannot make the network of node n[12]: .* raise user\..* user\.max_net_namespaces", done.stderr), done
+    assert done.returncode == 1, done

@@ -85,6 +85,20 @@ def test_programs_of_a_node_share_them_and_reach_others(fabric):
     assert on(fabric, "n1", "uname", "-n", args=("--net", "host")) == os.uname().nodename + "\n"
 
 
+def test_a_user_namespace_that_cannot_enter_the_nodes(fabric):
+    """The kernel lets nobody out of a user namespace."""
+    def inside(*args):
+        return subprocess.run([*fabric.user, "unshare", "--map-root-user", fabric.program, "exec", "--fabric", "t", *args,
+                               "n1", "--", "uname", "-n"], env=fabric.env, capture_output=True, text=True, check=False)
+
+    on(fabric, "n1", "true")  # there are namespaces to enter
+    done = inside()
+    assert done.returncode == 1 and not done.stdout, done
+    assert ("cannot enter the namespaces of node n1: Operation not permitted. The fabric was brought up outside of this "
+            "program's user namespace") in done.stderr and "run softib where 'softib up' was run" in done.stderr, done
+    assert inside("--net", "host").stdout == os.uname().nodename + "\n"  # what it advises
+
+
 def test_the_user_is_the_same_and_administers_the_node(fabric):
     uid = on(fabric, "n3", "id", "-u", args=("--net", "host"))
     assert on(fabric, "n3", "id", "-u") == uid

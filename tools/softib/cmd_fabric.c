@@ -290,12 +290,13 @@ static const struct argp argp_fabric_args = {.options = fabric_options,
 /* Where the kernel allows no namespaces all that needs no address works without. */
 static enum node_net choose_net(const struct fabric_args *args)
 {
-	if (args->net != NET_NODE || node_can_have_network())
+	int error = args->net == NET_NODE ? node_try_network() : 0;
+
+	if (!error)
 		return args->net;
 	complain("the kernel allows this user no network namespaces: the nodes share the "
-		 "machine's network (--net=host). kernel.unprivileged_userns_clone=1 (Debian), "
-		 "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu) or, in a container, "
-		 "--security-opt seccomp=unconfined would allow them");
+		 "machine's network (--net=host). %s. %s",
+		 strerror(-error), node_namespace_advice(error));
 	return NET_HOST;
 }
 

@@ -258,12 +258,9 @@ static void name_remote_shell(const char *self_dir)
 
 static int say_no_devices(int error)
 {
-	complain("cannot lay device files over /dev/infiniband: %s. That takes a mount "
-		 "namespace: kernel.unprivileged_userns_clone=1 (Debian), "
-		 "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), in a "
-		 "container --security-opt seccomp=unconfined. Without --devices all "
+	complain("cannot lay device files over /dev/infiniband: %s. %s. Without --devices all "
 		 "runs but UCX",
-		 strerror(-error));
+		 strerror(-error), node_namespace_advice(error));
 	return -1;
 }
 

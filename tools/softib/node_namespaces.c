@@ -15,10 +15,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/nsfs.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,15 +33,41 @@
 
 #define LOCK "namespaces.lock"
 
-static int say_cannot(const char *node, const char *what, int error)
+const char *node_namespace_advice(int error)
 {
-	complain(
-		"cannot %s of node %s: %s. That takes namespaces: "
-		"kernel.unprivileged_userns_clone=1 (Debian), "
-		"kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), in a container "
-		"--security-opt seccomp=unconfined. --net=host does without, on the "
-		"machine's network",
-		what, node, strerror(-error));
+	if (error == -ENOSPC) /* namespaces(7) */
+		return "The kernel says so when a limit on namespaces is reached: end other "
+		       "fabrics, or raise user.max_user_namespaces, "
+		       "user.max_net_namespaces, user.max_uts_namespaces and "
+		       "user.max_mnt_namespaces (sysctl)";
+	return "That takes namespaces: kernel.unprivileged_userns_clone=1 (Debian), "
+	       "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), in a container "
+	       "--security-opt seccomp=unconfined";
+}
+
+/* May the kernel let this program enter the user namespace @fd? Only its own and those that
+ * were made in it, directly or not: those alone have a parent that it sees (ioctl_ns(2)). */
+static bool is_within(int fd)
+{
+	int parent = ioctl(fd, NS_GET_PARENT);
+
+	if (parent >= 0)
+		close(parent);
+	return parent >= 0 || node_in_namespace(fd, "user");
+}
+
+/* @user: the namespace that was to be entered for it; -1: none */
+static int say_cannot(const char *node, const char *what, int user, int error)
+{
+	const char *advice = node_namespace_advice(error);
+
+	if (error == -EPERM && user >= 0 && !is_within(user))
+		advice = "The fabric was brought up outside of this program's user namespace "
+			 "(unshare, a container): run softib where 'softib up' was run, or "
+			 "bring up a fabric here";
+	complain("cannot %s of node %s: %s. %s. --net=host does without, on the machine's "
+		 "network",
+		 what, node, strerror(-error), advice);
 	return -1;
 }
 
@@ -103,7 +131,7 @@ static int hand_over(const struct node_place *at)
 	request_text(req, "node", at->node);
 	if (error) {
 		json_object_put(req);
-		return say_cannot(at->node, "keep the namespaces", error);
+		return say_cannot(at->node, "keep the namespaces", -1, error);
 	}
 	answer = client_call_fds(at->dir, req, &fds);
 	json_object_put(answer);
@@ -116,9 +144,9 @@ static int make_here(const struct node_place *at, const char *files, int user)
 	int error = enter_new(user);
 
 	if (error)
-		return say_cannot(at->node, "make the network", error);
+		return say_cannot(at->node, "make the network", user, error);
 	error = node_set_up(at, files);
-	return error ? say_cannot(at->node, "set up the namespaces", error)
+	return error ? say_cannot(at->node, "set up the namespaces", -1, error)
 		     : hand_over(at);
 }
 
@@ -130,7 +158,7 @@ static int make(const struct node_place *at, const char *files, int user)
 	if (!pid)
 		_exit(make_here(at, files, user) ? EXIT_FAILURE : EXIT_SUCCESS);
 	if (pid < 0)
-		return say_cannot(at->node, "make the network", -errno);
+		return say_cannot(at->node, "make the network", -1, -errno);
 	return waitpid(pid, &status, 0) == pid && !status ? 0 : -1;
 }
 
@@ -267,8 +295,10 @@ int node_join(const struct node_place *at, const char *files)
 	return_to(path, before);
 	free(path);
 	close(before);
+	if (error)
+		say_cannot(at->node, "enter the namespaces", fd[ABI_NODE_USER], error);
 	close_fds(fd, ABI_NODE_FDS);
-	return error ? say_cannot(at->node, "enter the namespaces", error) : 0;
+	return error ? -1 : 0;
 }
 
 int node_boot_all(const char *dir)
@@ -282,7 +312,7 @@ int node_boot_all(const char *dir)
 	all = node_all(&at, &count);
 	for (size_t i = 0; all && i < count && !error; i++) {
 		error = sysfs_make_folders(&all[i], files);
-		error = error ? say_cannot(all[i].node, "make the files", error) :
+		error = error ? say_cannot(all[i].node, "make the files", -1, error) :
 				get(&all[i], files, fd);
 		if (!error)
 			close_fds(fd, ABI_NODE_FDS);
@@ -291,12 +321,14 @@ int node_boot_all(const char *dir)
 	return all ? error : -1;
 }
 
-bool node_can_have_network(void)
+int node_try_network(void)
 {
-	int status = -1;
+	int status;
 	pid_t pid = fork();
 
 	if (!pid)
-		_exit(enter_new(-1) ? EXIT_FAILURE : EXIT_SUCCESS);
-	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+		_exit(-enter_new(-1)); /* an errno, which fits */
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
 }

@@ -14,8 +14,12 @@ int node_join(const struct node_place *at, const char *files);
 /** node_boot_all() - create those of all nodes of @dir, so that each node is reachable
  *  before a program runs on it. Return: 0; -1, after printing a message */
 int node_boot_all(const char *dir);
-/** node_can_have_network() - may this user create such namespaces? */
-bool node_can_have_network(void);
+/** node_try_network() - may this user create such namespaces? None is left.
+ *  Return: 0; -errno, as of unshare(2) */
+int node_try_network(void);
+/** node_namespace_advice() - what to do about the @error (-errno) of a system call that creates or
+ *  enters namespaces. Return: static text, a sentence without its full stop */
+const char *node_namespace_advice(int error);
 /** node_in_namespace() - is @fd this process's namespace of this @kind ("user")? */
 bool node_in_namespace(int fd, const char *kind);
 
