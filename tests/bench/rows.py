@@ -169,6 +169,8 @@ def rate_rows():
                 Perftest(f"ib_{verb}_bw -s 8 -n 300000 -q {qps}", "rate"),
                 Verbs(f"{verb}:8:{qps}"), limit=STREAM, peers=peers[verb],
                 reach=("value", reach))
+    rows.append(Row("write rate 8 B, 16 threads of a process", "threads", "M/s",
+                    Verbs("threads:8:16"), (Verbs("threads:8:1"),), reach=("limit", 0.8)))
     for processes in (2, 8):
         rows.append(Row(f"send rate 8 B, {processes} processes", "processes", "M/s",
                         Verbs("send:8", pairs=processes // 2), STREAM,

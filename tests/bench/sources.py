@@ -140,14 +140,15 @@ class Verbs:
     @property
     def heavy(self):
         """Tests that leave a process of another shape behind."""
-        return self.test.startswith(("many", "create", "footprint", "read:1073741824"))
+        return self.test.startswith(("many", "create", "footprint", "threads", "read:1073741824"))
 
     @staticmethod
     def measure(bench, sources):
         way, pairs = sources[0].way, sources[0].pairs
         tests = list(dict.fromkeys(s.test for s in sources))
         with bench.way(way) as env:
-            cpus = cpus_of(way) if pairs == 1 else ("0-1", "0-1")
+            one_core_each = pairs == 1 and not sources[0].test.startswith("threads")
+            cpus = cpus_of(way) if one_core_each else ("0-1", "0-1")
             outputs = run_pairs(bench, env, cpus, pairs, FEWER.get(way, 1), tests)
         return pick(sources, figures(*outputs), "".join(outputs))
 

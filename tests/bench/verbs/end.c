@@ -67,6 +67,14 @@ static unsigned cq_entries(struct end *e, unsigned count)
 	return wanted ? MIN(wanted, (unsigned)device.max_cqe) : 1;
 }
 
+static struct ibv_cq *create_cq(struct end *e, unsigned qps)
+{
+	struct ibv_cq *cq = ibv_create_cq(e->ctx, (int)cq_entries(e, qps), NULL, e->channel, 0);
+
+	measure_check(cq != NULL, "ibv_create_cq");
+	return cq;
+}
+
 /** end_open() - a device, @count QPs in INIT, and memory registered: pages for
  *  @size bytes and more, or @shape's bytes at @memory */
 void end_open(struct end *e, const struct shape *shape, size_t size, unsigned count,
@@ -86,11 +94,16 @@ void end_open(struct end *e, const struct shape *shape, size_t size, unsigned co
 	measure_check(!shape->by_mw || e->mw, "ibv_alloc_mw");
 	if (shape->events)
 		e->channel = ibv_create_comp_channel(e->ctx);
-	e->cq = ibv_create_cq(e->ctx, (int)cq_entries(e, count), NULL, e->channel, 0);
-	measure_check(e->cq != NULL, "ibv_create_cq");
 	e->qp = calloc(count, sizeof(struct ibv_qp *));
-	for (unsigned i = 0; i < count; i++)
+	if (shape->cq_each)
+		e->cq_of = calloc(count, sizeof(struct ibv_cq *));
+	else
+		e->cq = create_cq(e, count);
+	for (unsigned i = 0; i < count; i++) {
+		if (shape->cq_each)
+			e->cq = e->cq_of[i] = create_cq(e, 1);
 		e->qp[i] = end_create_qp(e, type);
+	}
 }
 
 uint32_t end_lid(struct end *e)
@@ -173,12 +186,16 @@ void end_close(struct end *e)
 		ibv_destroy_ah(e->ah);
 	if (e->mw)
 		ibv_dealloc_mw(e->mw);
-	ibv_destroy_cq(e->cq);
+	for (unsigned i = 0; e->cq_of && i < e->peer.qp_count; i++)
+		ibv_destroy_cq(e->cq_of[i]);
+	if (!e->cq_of)
+		ibv_destroy_cq(e->cq);
 	if (e->channel)
 		ibv_destroy_comp_channel(e->channel);
 	ibv_dereg_mr(e->mr);
 	ibv_dealloc_pd(e->pd);
 	ibv_close_device(e->ctx);
+	free(e->cq_of);
 	free(e->qp);
 	free(e->peer_qpn);
 }

@@ -5,6 +5,7 @@
  * flow control, what the server said it has receives for. SEND's server takes
  * and reposts its receives; for WRITE and READ it sleeps.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -244,10 +245,77 @@ static void ud_server(struct bench *b)
 	sync_sides(b);
 }
 
+/* --- WRITE by threads of one process, each with a QP and a CQ of its own --- */
+
+#define LINE_BYTES 64 /* the memory of a thread: none shares a cache line */
+
+struct writer {
+	struct bench b; /* its QP is the only one */
+	pthread_barrier_t *turn;
+	pthread_t thread;
+};
+
+/* A batch begins when every thread is there, and ends with the last of them. */
+static void *write_by_turns(void *arg)
+{
+	struct request request;
+	struct writer *w = arg;
+	size_t under_way = 0;
+	struct flight f = {.of = &under_way, .request = &request, .credit = UINT64_MAX};
+
+	prepare(&w->b.end, &request, 0, IBV_WR_RDMA_WRITE, w->b.size);
+	for (unsigned i = 0; i <= BATCHES; i++) {
+		pthread_barrier_wait(w->turn);
+		run(&w->b, &f);
+		pthread_barrier_wait(w->turn);
+	}
+	return NULL;
+}
+
+static void start_writer(struct bench *b, struct writer *w, unsigned n, pthread_barrier_t *turn)
+{
+	w->turn = turn;
+	w->b = *b;
+	w->b.count = 1;
+	w->b.end.qp = &b->end.qp[n];
+	w->b.end.cq = b->end.cq_of[n];
+	w->b.end.memory += (size_t)n * LINE_BYTES;
+	w->b.end.peer.memory += (size_t)n * LINE_BYTES;
+	measure_check(!pthread_create(&w->thread, NULL, write_by_turns, w), "pthread_create");
+}
+
+static void threads_client(struct bench *b)
+{
+	double messages = (double)(lists(b) * per_list(b)) * b->count, per_ns[BATCHES + 1];
+	struct writer *w = calloc(b->count, sizeof(*w));
+	pthread_barrier_t turn;
+
+	measure_check(b->size <= LINE_BYTES && b->count * LINE_BYTES <= b->end.bytes,
+		      "a line for each thread");
+	pthread_barrier_init(&turn, NULL, b->count + 1);
+	sync_sides(b);
+	for (unsigned n = 0; n < b->count; n++)
+		start_writer(b, &w[n], n, &turn);
+	for (unsigned i = 0; i <= BATCHES; i++) {
+		uint64_t start = measure_now_ns();
+
+		pthread_barrier_wait(&turn);
+		pthread_barrier_wait(&turn);
+		per_ns[i] = messages / (double)(measure_now_ns() - start);
+	}
+	for (unsigned n = 0; n < b->count; n++)
+		pthread_join(w[n].thread, NULL);
+	pthread_barrier_destroy(&turn);
+	free(w);
+	sync_sides(b);
+	figure(b, NULL, measure_median(per_ns + 1, BATCHES) * 1e3, "M/s"); /* the first is warm-up */
+}
+
 const struct kind stream_kinds[] = {
 	{"send", send_client, send_server, {.depth = 512}},
 	{"write", write_client, idle_server, {.depth = 512}},
 	{"read", read_client, idle_server, {.depth = 128}},
+	{"threads", threads_client, idle_server, {.depth = 512, .cq_each = true}},
 	{"ud", ud_client, ud_server, {.type = IBV_QPT_UD, .depth = 512}},
 	{},
 };

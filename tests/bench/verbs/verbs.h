@@ -26,6 +26,7 @@ struct shape {
 	size_t bytes;	       /* of registered memory; 0 is the test's size */
 	bool events;	       /* a completion channel */
 	bool on_stack;	       /* memory that no window can cover */
+	bool cq_each;	       /* a completion queue for each queue pair */
 	bool by_mw;	       /* peers use the key of a memory window, of type 1 */
 };
 
@@ -40,7 +41,8 @@ struct end {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq; /* of every queue */
+	struct ibv_cq *cq; /* of every queue, or of the last one with cq_of */
+	struct ibv_cq **cq_of; /* each queue pair's, or NULL */
 	struct ibv_qp **qp;
 	struct ibv_mr *mr;
 	struct ibv_mw *mw; /* or NULL */
