@@ -270,13 +270,13 @@ static void run_both(const struct sim_options *options, struct sim_result *resul
 /* how many seeds run at a time */
 static int num_jobs(const struct arguments *a)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	const long processors = MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
 
 	if (a->run.verbose) /* what they print would be mixed */
 		return 1;
 	if (a->jobs)
 		return a->jobs;
-	return (int)MAX(1L, MIN(processors, (long)MAX_JOBS));
+	return (int)MIN(processors, (long)MAX_JOBS);
 }
 
 static void count_run(struct totals *t, const struct sim_result *r)
