@@ -206,7 +206,6 @@ static void stop_listening(void)
 	rdma_destroy_id(listener);
 	while (!list_empty(&served)) {
 		struct target *t = list_first_entry(&served, struct target, node);
-
 		struct rdma_cm_id *id = t->id;
 
 		destroy_target(t);
