@@ -112,8 +112,8 @@ def test_iser_semantics(target):
 
 @pytest.mark.no_sanitizer("qemu-io does not start under a sanitizer's runtime")
 def test_iser_by_qemu(target):
-    """QEMU's block layer writes the disk, eight requests at a time, and reads it back. A request of more
-    than 256 KiB, the size of libiscsi's buffers, is a crash of libiscsi."""
+    """QEMU's block layer writes the disk, eight requests at a time, and reads it back. No request is
+    larger than 256 KiB: libiscsi refuses a larger one (ENOMEM), and crashes in the next command."""
     places = range(0, 4 << 20, 256 << 10)
     disk = f"driver=iscsi,transport=iser,portal={SERVER_IP}:3260,target={TARGET},lun=1,initiator-name={INITIATOR}"
     words = []
