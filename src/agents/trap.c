@@ -72,6 +72,26 @@ static void renew(struct ag_node *node, struct ag_trap *trap, mono_t now)
 	trap->sent = 0;
 }
 
+/* Forget a pending trap 144 of this port, which a new one replaces: it would be sent again after the
+ * new one, and its capability mask is no longer true. Return: its change flags */
+static uint8_t replace_changes(struct ag_node *node, uint8_t base)
+{
+	struct wire_trap_capability d;
+	struct wire_notice notice;
+
+	for (size_t i = 0; i < AG_TRAPS; i++) {
+		struct ag_trap *trap = &node->trap[i];
+
+		if (!trap->used || trap->number != WIRE_TRAP_CAPABILITY_CHANGE || trap->port != base)
+			continue;
+		trap->used = false;
+		wire_smp_notice_decode(trap->notice, sizeof(trap->notice), &notice);
+		wire_trap_capability_decode(notice.details, sizeof(notice.details), &d);
+		return d.change_flags;
+	}
+	return 0;
+}
+
 static void raise_trap(struct ag_node *node, uint8_t port, uint16_t number, const void *details,
 		       mono_t now)
 {
@@ -117,15 +137,16 @@ void ag_trap_threshold(struct ag_node *node, uint8_t port, uint16_t number, mono
 
 void ag_trap_changes(struct ag_node *node, uint8_t num, uint8_t flags, mono_t now)
 {
-	const struct ag_port *port = &node->port[ag_base_port(node, num)];
+	uint8_t base = ag_base_port(node, num);
+	const struct ag_port *port = &node->port[base];
 	struct wire_trap_capability d = {
 		.lid = port->lid,
-		.other_local_changes = flags != 0,
 		.cap_mask = port->cap_mask,
-		.change_flags = flags,
+		.change_flags = flags | replace_changes(node, base),
 		.cap_mask2 = port->cap_mask2,
 	};
 
+	d.other_local_changes = d.change_flags != 0;
 	raise_trap(node, num, WIRE_TRAP_CAPABILITY_CHANGE, &d, now);
 }
 

@@ -126,15 +126,19 @@ static void report(struct sm *sm, const struct wire_notice *n)
 			sm_call_report(sm, &s->to, mad, report_reply, s->number);
 }
 
-/* Who is told of trap 144 asks for the port at once: what the trap says of it holds until the
- * sweep has read the port. */
-static void take_capability(struct sm_port *p, const struct wire_notice *n)
+/* Who is told of trap 144 asks for the port at once: what the trap says of it holds until the next
+ * sweep has read the port. A sweep under way may have read it before the trap. */
+static void take_capability(struct sm *sm, struct sm_port *p, const struct wire_notice *n)
 {
+	struct sm_port *next = sm->next ? sm_subnet_port(sm->next, p->guid) : NULL;
 	struct wire_trap_capability d;
 
 	if (n->is_generic && n->trap_number == WIRE_TRAP_CAPABILITY_CHANGE &&
-	    wire_trap_capability_decode(n->details, sizeof(n->details), &d) > 0)
+	    wire_trap_capability_decode(n->details, sizeof(n->details), &d) > 0) {
 		p->info.cap_mask = d.cap_mask;
+		if (next)
+			next->info.cap_mask = d.cap_mask;
+	}
 }
 
 void sm_trap_receive(struct sm *sm, enum sm_agent agent, const struct sm_addr *from,
@@ -158,7 +162,7 @@ void sm_trap_receive(struct sm *sm, enum sm_agent agent, const struct sm_addr *f
 	p = sm->subnet ? sm_subnet_lid(sm->subnet, n.issuer_lid) : NULL;
 	if (p) {
 		n.issuer_gid = sm_gid(sm->opt.gid_prefix, p->guid);
-		take_capability(p, &n);
+		take_capability(sm, p, &n);
 	}
 	report(sm, &n);
 }

@@ -362,6 +362,28 @@ static void trap_of_description(void **state)
 	bench_free(&b);
 }
 
+/* sent again after a newer one, an old mask would be believed */
+static void trap_of_capability_is_replaced(void **state)
+{
+	struct bench b = locked(0, 0);
+	struct wire_trap_capability details;
+	struct wire_notice notice;
+	uint8_t mad[WIRE_MAD_BYTES], port;
+
+	ag_set_description(b.node, "renamed", b.now);
+	ag_set_capability(b.node, 1, WIRE_PORT_CAP_DM, true, b.now);
+	assert_true(ag_trap_take(b.node, b.now, mad, &port));
+	ag_set_capability(b.node, 1, WIRE_PORT_CAP_DM, false, b.now);
+	assert_true(ag_trap_take(b.node, b.now, mad, &port));
+	wire_smp_notice_decode(mad + WIRE_SMP_DATA_OFFSET, WIRE_SMP_DATA_BYTES, &notice);
+	wire_trap_capability_decode(notice.details, sizeof(notice.details), &details);
+	assert_false(details.cap_mask & WIRE_PORT_CAP_DM);
+	assert_int_equal(details.change_flags, WIRE_CHANGE_NODE_DESCRIPTION);
+	assert_true(ag_trap_take(b.node, mono_add(b.now, 10 * NSEC_PER_SEC), mad, &port));
+	assert_false(ag_trap_take(b.node, mono_add(b.now, 10 * NSEC_PER_SEC), mad, &port));
+	bench_free(&b);
+}
+
 static void trap_needs_a_manager(void **state)
 {
 	struct bench b = locked(0, 0);
@@ -437,6 +459,7 @@ int main(void)
 		cmocka_unit_test(mkey_violation_traps),
 		cmocka_unit_test(trap_of_keys),
 		cmocka_unit_test(trap_of_description),
+		cmocka_unit_test(trap_of_capability_is_replaced),
 		cmocka_unit_test(trap_needs_a_manager),
 		cmocka_unit_test(trap_is_repressed_by_its_own_id),
 		cmocka_unit_test(trap_is_renewed),

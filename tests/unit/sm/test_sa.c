@@ -249,34 +249,60 @@ static void test_port_info_by_capability(void **state)
 	assert_int_equal(r.info.state, WIRE_PORT_ACTIVE);
 }
 
-/* A subscriber to trap 144 asks at once, before the sweep that the trap causes. */
-static void test_a_trap_tells_of_capabilities(void **state)
+static void tell_of_capabilities(int node, uint32_t cap_mask)
 {
 	struct wire_smp smp = {
 		.mad = {.base_version = 1, .mgmt_class = WIRE_CLASS_SM_LID, .class_version = 1,
 			.method = WIRE_METHOD_TRAP, .attr_id = WIRE_SMP_NOTICE, .tid = 99},
 	};
 	struct wire_notice n = {.is_generic = true, .trap_number = WIRE_TRAP_CAPABILITY_CHANGE,
-				.issuer_lid = lid_of(2)};
-	struct wire_trap_capability d = {.lid = lid_of(2), .cap_mask = 0x00080000};
-	struct wire_port_info_record key = {.lid = lid_of(2)}, r;
-	struct sm_addr from = {.lid = lid_of(2)};
+				.issuer_lid = lid_of(node)};
+	struct wire_trap_capability d = {.lid = lid_of(node), .cap_mask = cap_mask};
+	struct sm_addr from = {.lid = lid_of(node)};
 	uint8_t mad[WIRE_MAD_BYTES] = {0};
 
 	wire_smp_encode(&smp, mad);
 	wire_trap_capability_encode(&d, n.details);
 	wire_smp_notice_encode(&n, mad + WIRE_SMP_DATA_OFFSET);
 	sm_receive(sa.lab->sm, SM_AGENT_LID, 0, &from, mad, sizeof(mad));
+}
+
+static uint32_t capabilities_of(int node)
+{
+	struct wire_port_info_record key = {.lid = lid_of(node)}, r;
+
 	get(1, WIRE_METHOD_GET, WIRE_SA_PORT_INFO_RECORD, WIRE_PIR_LID,
 	    &wire_port_info_record_codec, &key);
 	assert_int_equal(sa.hdr.mad.status, 0);
 	record(0, &wire_port_info_record_codec, &r);
-	assert_int_equal(r.info.cap_mask, 0x00080000);
+	return r.info.cap_mask;
+}
+
+/* A subscriber to trap 144 asks at once, before the sweep that the trap causes. */
+static void test_a_trap_tells_of_capabilities(void **state)
+{
+	tell_of_capabilities(2, 0x00080000);
+	assert_int_equal(capabilities_of(2), 0x00080000);
 	rt_sim_run_for(sa.lab->rt, NSEC_PER_SEC); /* the port itself says otherwise */
-	get(1, WIRE_METHOD_GET, WIRE_SA_PORT_INFO_RECORD, WIRE_PIR_LID,
-	    &wire_port_info_record_codec, &key);
-	record(0, &wire_port_info_record_codec, &r);
-	assert_int_not_equal(r.info.cap_mask, 0x00080000);
+	assert_int_not_equal(capabilities_of(2), 0x00080000);
+}
+
+/* The sweep has read the port before the trap: its end takes nothing back. */
+static void test_a_trap_tells_more_than_the_sweep_under_way(void **state)
+{
+	struct sm *sm = sa.lab->sm;
+	uint64_t guid = sa.lab->nodes[2].info.port_guid;
+	const struct sm_subnet *next;
+
+	sm_want(sm, SM_JOB_HEAVY);
+	while (!sm->next || !sm_subnet_port(sm->next, guid))
+		assert_true(rt_sim_step(sa.lab->rt));
+	next = sm->next;
+	sa.lab->nodes[2].port[1].cap_mask = 0x00080000;
+	tell_of_capabilities(2, 0x00080000);
+	while (sm->subnet != next)
+		assert_true(rt_sim_step(sa.lab->rt));
+	assert_int_equal(capabilities_of(2), 0x00080000);
 }
 
 static void test_links_come_in_both_directions(void **state)
@@ -585,6 +611,7 @@ int main(void)
 		sa_test(test_all_paths_need_rmpp),
 		sa_test(test_port_info_by_capability),
 		sa_test(test_a_trap_tells_of_capabilities),
+		sa_test(test_a_trap_tells_more_than_the_sweep_under_way),
 		sa_test(test_links_come_in_both_directions),
 		sa_test(test_group_lives_as_long_as_its_members),
 		sa_test(test_members_are_private),
