@@ -8,6 +8,8 @@
 #ifndef RDMA_IB_ATTR_H
 #define RDMA_IB_ATTR_H
 
+#include <rdma/rdma_netlink.h> /* RDMA_NODE_IB_CA ... */
+
 #include "rdma/ib_types.h"
 
 #pragma GCC visibility push(default)
@@ -27,12 +29,6 @@ union ib_gid {
 #define IB_MULTICAST_QPN 0xffffff
 #define IB_LID_PERMISSIVE 0xffff
 #define IB_MULTICAST_LID_BASE 0xc000
-
-enum rdma_node_type {
-	RDMA_NODE_IB_CA = 1,
-	RDMA_NODE_IB_SWITCH,
-	RDMA_NODE_IB_ROUTER,
-};
 
 /* --- devices (11.2.1) --- */
 

@@ -517,7 +517,7 @@ struct ib_device {
 	char node_name[IB_DEVICE_NAME_BYTES]; /* the host it is in: "n1" */
 	char node_desc[IB_DEVICE_NODE_DESC_MAX + 1];
 	__be64 node_guid;
-	u8 node_type; /* enum rdma_node_type */
+	u8 node_type; /* RDMA_NODE_IB_CA ... */
 	u32 phys_port_cnt;
 	/* MADs for QP0 and QP1 of a port that has no such queue pairs are answered by
 	 * the device itself, by its SMA and PMA: the MAD layer opens a port with the

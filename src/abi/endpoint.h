@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The Unix sockets in a fabric's directory by which libraries reach softibd: "umad", "rdma_cm" and
- * "sdp". libibverbs, which names a path that is too long, connects to "uverbs" itself. */
+/* The Unix sockets in a fabric's directory by which libraries reach softibd: "umad", "rdma_cm",
+ * "netlink" and "sdp". libibverbs, which names a path that is too long, connects to "uverbs" itself. */
 #ifndef SOFTIB_ABI_ENDPOINT_H
 #define SOFTIB_ABI_ENDPOINT_H
 

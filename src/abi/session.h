@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The messages between programs and softibd. The runtime directory of a fabric
- * has five SOCK_SEQPACKET sockets: "uverbs", "umad", "rdma_cm", "sdp" and "control". The first
+ * has six SOCK_SEQPACKET sockets: "uverbs", "umad", "rdma_cm", "netlink", "sdp" and "control". The first
  * message of a connection to all but control names the "device file" that it opens.
  * softibd answers with struct abi_reply: error 0, or the error that open(2) would
  * return, after which softibd closes the connection. The messages that follow are:
@@ -24,6 +24,8 @@
  *           struct abi_reply and the response. After those of DESTROY_ID and
  *           MIGRATE_ID follows a __u32: how many of the bytes stand for no event; after
  *           those of GET_EVENT may follow answers to further questions (abi/ahead.h).
+ *  netlink  a message is a datagram of a netlink socket of NETLINK_RDMA: requests of the
+ *           client NLDEV, and answers (<rdma/rdma_netlink.h>).
  *  sdp      a connection is a socket that is bound or listens (abi/sdp.h).
  *  control  one JSON object per message: docs/CONTROL.md.
  *
@@ -52,6 +54,7 @@ enum abi_open_kind {
 	ABI_OPEN_PORT = 3,  /* on "umad": answer with struct abi_port_info */
 	ABI_OPEN_RDMA_CM = 4, /* on "rdma_cm": the answer carries the socket of commands */
 	ABI_OPEN_SDP = 5, /* on "sdp": messages of abi/sdp.h follow */
+	ABI_OPEN_NETLINK = 6, /* on "netlink" */
 };
 
 /** struct abi_open - the first message of a connection (uverbs, umad) */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "access/sdp.h"
+#include "access/nldev.h"
 #include "access/ucma.h"
 #include "access/umad.h"
 #include "access/uverbs.h"
@@ -82,6 +83,7 @@ struct daemon {
 	struct uverbs *uverbs;
 	struct umad *umad;
 	struct ucma *ucma;
+	struct nldev *nldev;
 	struct sdp_endpoint *sdp;
 	struct hosts *hosts;
 	struct fab_vlans vlans;
@@ -391,6 +393,29 @@ static void serve_faults(struct daemon *d)
 	fab_fault_ops_set(d->fab, &ops);
 }
 
+/* what the kernel's rxe counts of a port, as far as a fabric does */
+static const char *const counter_names[] = {"sent_pkts", "rcvd_pkts", "link_downed"};
+static const enum ag_counter counters[] = {AG_XMIT_PACKETS, AG_RCV_PACKETS, AG_LINK_DOWNED};
+
+static int read_counters(void *ctx, const struct ib_device *device, uint32_t port_num,
+			 uint64_t *values)
+{
+	const struct daemon *d = ctx;
+	const struct ag_port *port;
+
+	for (int i = 0; i < d->topo->num_nodes; i++) {
+		if (d->topo->node[i].guid != be64_to_cpu(device->node_guid))
+			continue;
+		fab_fold_node(d->fab, i);
+		port = &fab_node(d->fab, i)->port[port_num];
+		for (size_t n = 0; n < ARRAY_SIZE(counters); n++)
+			values[n] = port->count.raw[counters[n]] -
+				    port->seldom->base_ext[counters[n]];
+		return 0;
+	}
+	return -ENODEV;
+}
+
 static uint64_t window_operations(void *ctx)
 {
 	return hca_windows_operations(((struct daemon *)ctx)->adapters);
@@ -420,6 +445,8 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.stop = stop,
 		.ctx = d,
 	};
+	const struct nldev_counters port_counters = {
+		.num = ARRAY_SIZE(counters), .names = counter_names, .read = read_counters, .ctx = d};
 	int ret = uverbs_create(d->rt, dir, &d->uverbs);
 
 	if (ret)
@@ -434,6 +461,9 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 	ret = ucma_create(d->rt, dir, &d->ucma);
 	if (ret)
 		return fail("cannot open the rdma_cm socket", ret);
+	ret = nldev_create(d->rt, dir, &port_counters, &d->nldev);
+	if (ret)
+		return fail("cannot open the netlink socket", ret);
 	daemon_set_sdp_bypass();
 	ret = sdp_endpoint_create(d->rt, dir, &d->sdp);
 	if (ret)
@@ -550,6 +580,8 @@ static void take_down(struct daemon *d, const struct options *opt)
 		control_destroy(d->control);
 	if (d->sdp)
 		sdp_endpoint_destroy(d->sdp);
+	if (d->nldev)
+		nldev_destroy(d->nldev);
 	if (d->ucma)
 		ucma_destroy(d->ucma);
 	if (d->umad)

@@ -14,7 +14,7 @@ from hostile.test_softibd import limit_of_files
 from interop.test_bad_input import abi_open, error_of
 from interop.test_kill import softibd_pid
 
-OPEN_RDMA_CM, OPEN_SDP = 4, 5  # src/abi/session.h
+OPEN_RDMA_CM, OPEN_SDP, OPEN_NETLINK = 4, 5, 6  # src/abi/session.h
 CREATE_ID, RESOLVE_IP, SET_OPTION, BIND = 0, 3, 14, 20  # <rdma/rdma_user_cm.h>
 PS_TCP = 0x106
 NOBODY = "10.1.0.4"  # no program listens there
@@ -126,6 +126,6 @@ def test_idle_channels_and_sockets(shared):
     """Event channels and SDP sockets that do nothing, as many as softibd lets a process have:
     there is room for others."""
     with limit_of_files(softibd_pid(shared), 1200):
-        for name, kind in ("rdma_cm", OPEN_RDMA_CM), ("sdp", OPEN_SDP):
+        for name, kind in ("rdma_cm", OPEN_RDMA_CM), ("sdp", OPEN_SDP), ("netlink", OPEN_NETLINK):
             with idle_sockets(shared, name, abi_open(kind, node=b"n2")):
                 innocents_go_on(shared)

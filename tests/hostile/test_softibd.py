@@ -157,7 +157,7 @@ def test_processes_of_a_node_do_not_take_all_descriptors(shared):
 def silent(fabric):
     """As many connections as one gets, on which nothing is said."""
     held = []
-    for name in "uverbs", "umad", "rdma_cm", "sdp":
+    for name in "uverbs", "umad", "rdma_cm", "netlink", "sdp":
         for _ in range(100):
             held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             held[-1].connect(str(fabric.dir / name))  # waits for room: no time-out
