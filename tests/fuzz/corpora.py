@@ -14,7 +14,7 @@ VECTORS = TOP / "tests/vectors"
 KEPT = TOP / "tests/fuzz/corpus"
 SANITIZERS = "address,undefined"
 FLAGS = [f"-fsanitize=fuzzer-no-link,{SANITIZERS}", "-fno-sanitize-recover=undefined",
-         "-Werror=incompatible-function-pointer-types"]
+         "-Werror=incompatible-function-pointer-types", "-g1"]
 MAX_BYTES = 8192
 
 
