@@ -4,7 +4,8 @@
  * one completion queue. A port of a device that answers MADs itself gets them
  * with its first agent, and keeps them. Receives are few while a port is quiet and double
  * when one look at the CQ finds half of them used, so that thousands of
- * idle ports cost little and a subnet manager's port loses nothing.
+ * idle ports cost little and a subnet manager's port loses nothing. Once no look has found that
+ * for MAD_RECV_QUIET_NS, the MADs that come use up what is more than a quiet port's.
  */
 #include <string.h>
 
@@ -67,6 +68,12 @@ int ib_mad_agent_for_each(struct ib_device *device,
 
 /* --- receives --- */
 
+/* A receive that is posted cannot be taken back: a quiet port's are used up. */
+static void mark_busy(struct mad_qp *mqp)
+{
+	mqp->busy_until = mono_add(rt_now(mqp->port->device->rt), MAD_RECV_QUIET_NS);
+}
+
 struct mad_recv *mad_recv_alloc(struct mad_qp *mqp)
 {
 	struct mad_recv *recv = rt_zalloc(sizeof(*recv));
@@ -116,14 +123,19 @@ void mad_qp_refill(struct mad_qp *mqp)
 
 void mad_qp_expect_window(struct mad_qp *mqp)
 {
+	mark_busy(mqp);
 	mqp->want_receives = MAD_RECV_WRS;
 	mad_qp_refill(mqp);
 }
 
-static void refill_and_grow(struct mad_qp *mqp)
+static void refill_and_adapt(struct mad_qp *mqp)
 {
-	if (mqp->num_receives <= mqp->want_receives / 2 && mqp->want_receives < MAD_RECV_WRS)
+	if (mqp->num_receives <= mqp->want_receives / 2) {
+		mark_busy(mqp);
 		mqp->want_receives = MIN(2 * mqp->want_receives, MAD_RECV_WRS + 0u);
+	} else if (!mono_before(rt_now(mqp->port->device->rt), mqp->busy_until)) {
+		mqp->want_receives = MIN(mqp->want_receives, MAD_RECV_INITIAL + 0u);
+	}
 	mad_qp_refill(mqp);
 }
 
@@ -138,8 +150,8 @@ static void drain_cq(struct mad_port *port)
 		while ((n = ib_poll_cq(port->cq, ARRAY_SIZE(wc), wc)) > 0) {
 			for (int i = 0; i < n; i++)
 				wc[i].wr_cqe->done(port->cq, &wc[i]);
-			refill_and_grow(&port->qp[IB_QPT_SMI]);
-			refill_and_grow(&port->qp[IB_QPT_GSI]);
+			refill_and_adapt(&port->qp[IB_QPT_SMI]);
+			refill_and_adapt(&port->qp[IB_QPT_GSI]);
 			budget -= n;
 			if (budget <= 0) {
 				rt_work_queue(port->device->rt, &port->drain);

@@ -31,6 +31,7 @@
 #define MAD_RECV_WRS 39	    /* the most receives posted to one QP; with the sends a CQ of 63 */
 #define MAD_RECV_INITIAL 16 /* a quiet port's: a turn of the adapter (HCA_RX_TURN); it grows with
 			       the traffic */
+#define MAD_RECV_QUIET_NS (10 * NSEC_PER_SEC)
 #define RMPP_ACK_RETRIES 5 /* without progress */
 #define RMPP_WINDOW	 32 /* segments of a message that a peer may send before an ACK */
 
@@ -48,6 +49,7 @@ struct mad_qp {
 	unsigned int num_posted;
 	struct list_head receives; /* mad_recv, posted */
 	unsigned int num_receives, want_receives;
+	mono_t busy_until; /* then it wants a quiet port's receives again */
 	struct list_head snoops; /* mad_agent */
 };
 

@@ -334,6 +334,17 @@ static void test_more_sends_than_the_queue_has(void **state)
 	client_close(s);
 }
 
+/* Return: how many receives the answering port has posted, once it has answered @num MADs in turn */
+static int receives_after(struct client *c, u32 num)
+{
+	for (u32 i = 0; i < num; i++) {
+		net->node[1]->most_receives = 0;
+		ib_post_send_mad(client_mad(c, 11, PERF, IB_MGMT_METHOD_GET, i), NULL);
+		run_ms(1);
+	}
+	return net->node[1]->most_receives;
+}
+
 static void test_receives_grow_with_bursts(void **state)
 {
 	struct client *c = client_open(net->node[0], PERF, 0, 0);
@@ -351,6 +362,10 @@ static void test_receives_grow_with_bursts(void **state)
 	assert_int_equal(c->received, 60);
 	assert_in_range(net->node[1]->most_receives, 32, 39);
 	assert_true(net->node[1]->no_receive > 0); /* that is why */
+	assert_in_range(receives_after(c, 10), 32, 39);
+	run_ms(10000);
+	assert_int_equal(receives_after(c, 40), 16); /* the port has become quiet */
+	assert_int_equal(c->received, 110);
 	client_close(c);
 	client_close(s);
 }
