@@ -41,6 +41,7 @@ struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler 
 	id->seq_num = rt_random(rt) & 0xffffff;
 	id->qkey = qp_type == IB_QPT_UD && ps != RDMA_PS_IPOIB ? RDMA_UDP_QKEY : 0;
 	INIT_LIST_HEAD(&id->bound_node);
+	INIT_LIST_HEAD(&id->gone_node);
 	INIT_LIST_HEAD(&id->listens);
 	INIT_LIST_HEAD(&id->mcasts);
 	rt_work_init(&id->resolved, rcm_resolved);
@@ -122,6 +123,7 @@ void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 	rcm_drop_mcasts(id);
 	list_del(&id->node);
 	list_del(&id->bound_node);
+	list_del(&id->gone_node);
 	forget_requests(id);
 	core_fabric_put(core_fabric_of(id->rt));
 	id->id.event_handler = NULL;
@@ -248,31 +250,42 @@ static int add_device(struct ib_device *device)
 	return rcm_listen_at_new_device(device);
 }
 
-/* The first id of the device that has not heard yet: handlers may destroy any. */
-static struct rcm_id *next_bound(const struct ib_device *device)
+static bool has_to_hear(const struct rcm_id *id, const struct ib_device *device)
 {
-	struct rcm_id *id;
-
-	list_for_each_entry(id, &core_fabric_of(device->rt)->rcm_ids, node)
-		if (id->id.device == device && id->state != RCM_GONE)
-			return id;
-	return NULL;
+	return id->id.device == device && id->state != RCM_GONE;
 }
 
-static void remove_device(struct ib_device *device, void *client_data)
+/* Ids leave @gone when they are told, or destroyed, which handlers may do to any. */
+static void tell_gone(struct list_head *gone)
 {
 	struct rdma_cm_event event = {.event = RDMA_CM_EVENT_DEVICE_REMOVAL};
-	struct rcm_id *id;
 
-	list_for_each_entry(id, &core_fabric_of(device->rt)->rcm_ids, node)
-		rcm_drop_listens(id, device);
-	while ((id = next_bound(device))) {
+	while (!list_empty(gone)) {
+		struct rcm_id *id = list_first_entry(gone, struct rcm_id, gone_node);
+
+		list_del(&id->gone_node);
 		rcm_drop_cm(id);
 		rcm_drop_mcasts(id);
 		id->state = RCM_GONE;
 		rcm_deliver(id, &event);
 	}
-	list_for_each_entry(id, &core_fabric_of(device->rt)->rcm_ids, node)
+}
+
+static void remove_device(struct ib_device *device, void *client_data)
+{
+	struct list_head *ids = &core_fabric_of(device->rt)->rcm_ids;
+	struct rcm_id *id;
+	LIST_HEAD(gone);
+
+	list_for_each_entry(id, ids, node)
+		rcm_drop_listens(id, device);
+	do { /* again, because a handler may bind an id to the device */
+		tell_gone(&gone);
+		list_for_each_entry(id, ids, node)
+			if (has_to_hear(id, device))
+				list_add_tail(&id->gone_node, &gone);
+	} while (!list_empty(&gone));
+	list_for_each_entry(id, ids, node)
 		if (id->id.device == device)
 			id->id.device = NULL;
 }

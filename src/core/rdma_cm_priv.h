@@ -38,6 +38,7 @@ struct rcm_id {
 	struct rdma_cm_id id;
 	struct list_head node; /* of all ids */
 	struct list_head bound_node; /* of those that are bound, by service id; or alone */
+	struct list_head gone_node;  /* of those that have to hear that the device goes; or alone */
 	struct rt *rt;
 	char node_name[IB_DEVICE_NAME_BYTES];
 	enum rcm_state state;

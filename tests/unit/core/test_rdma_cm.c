@@ -161,6 +161,9 @@ static void an_id_says_what_it_means(void **state)
 	assert_int_equal(be64_to_cpu(rdma_get_service_id(active.id, SA(to))), 0x1061d2f);
 	assert_int_equal(be64_to_cpu(rdma_get_service_id(active.id, SA(to6))), 0x1061d2f);
 	assert_int_equal(rdma_get_service_id(active.id, &unknown), 0);
+	assert_int_equal(rdma_addr_size(SA(to)), sizeof(to));
+	assert_int_equal(rdma_addr_size(SA(to6)), sizeof(to6));
+	assert_int_equal(rdma_addr_size(&unknown), 0);
 }
 
 static void events_have_names(void **state)
@@ -506,6 +509,50 @@ static void a_device_goes(void **state)
 	assert_int_equal(ib_register_device(&net->node[2]->ib, "fake0"), 0);
 }
 
+#define GOING 3
+static struct rdma_cm_id *going[GOING + 1];
+static int told[GOING + 1];
+
+static int on_going(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct sockaddr_in from = ip("10.0.0.3", 0);
+	size_t self = 0;
+
+	while (going[self] != id)
+		self++;
+	assert_int_equal(event->event, RDMA_CM_EVENT_DEVICE_REMOVAL);
+	told[self]++;
+	if (self)
+		return self == GOING; /* the last one is destroyed by that */
+	rdma_destroy_id(going[1]);
+	going[1] = NULL;
+	going[GOING] = rdma_create_id(net->rt, net->node[2]->ib.node_name, on_going, NULL,
+				      RDMA_PS_TCP, IB_QPT_RC);
+	assert_int_equal(rdma_bind_addr(going[GOING], SA(from)), 0);
+	return 0;
+}
+
+/* The handler of the first one destroys the second one, and binds one more to the device. */
+static void handlers_change_which_ids_a_device_has(void **state)
+{
+	struct sockaddr_in from = ip("10.0.0.3", 0);
+
+	for (int i = 0; i < GOING; i++) {
+		going[i] = rdma_create_id(net->rt, net->node[2]->ib.node_name, on_going, NULL,
+					  RDMA_PS_TCP, IB_QPT_RC);
+		assert_int_equal(rdma_bind_addr(going[i], SA(from)), 0);
+	}
+	ib_unregister_device(&net->node[2]->ib);
+	assert_int_equal(told[0], 1);
+	assert_int_equal(told[1], 0);
+	assert_int_equal(told[2], 1);
+	assert_int_equal(told[GOING], 1);
+	assert_null(going[2]->device);
+	rdma_destroy_id(going[0]);
+	rdma_destroy_id(going[2]);
+	assert_int_equal(ib_register_device(&net->node[2]->ib, "fake0"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -529,6 +576,7 @@ int main(void)
 		RDMA_CM_TEST(too_much_private_data),
 		RDMA_CM_TEST(destroyed_while_asking_for_a_path),
 		RDMA_CM_TEST(a_device_goes),
+		RDMA_CM_TEST(handlers_change_which_ids_a_device_has),
 		RDMA_CM_TEST(two_ids_share_a_membership),
 		RDMA_CM_TEST(the_group_of_an_address),
 		RDMA_CM_TEST(joins_that_fail),
