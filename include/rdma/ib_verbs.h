@@ -63,6 +63,9 @@ struct ib_cq {
 	void *cq_context;
 	int cqe; /* entries; at least as many as asked for */
 	unsigned int usecnt;
+	/* --- of ib_cq_pool_get() --- */
+	struct list_head pool_node; /* in device->cq_pool; else alone */
+	unsigned int cqe_used;	    /* entries that its users were promised */
 	struct rdma_restrack_entry res;
 };
 
@@ -535,6 +538,7 @@ struct ib_device {
 	struct list_head client_data_list; /* added clients, in their order */
 	struct list_head event_handler_list;
 	struct list_head event_queue;	/* dispatched, not yet delivered */
+	struct list_head cq_pool;	/* struct ib_cq.pool_node */
 	struct list_head mcast_groups;	/* that QPs are attached to */
 	u32 num_mcast_groups, num_mcast_attached; /* groups; QPs, for each of its groups */
 	u64 rd_resources; /* for READs and atomics of peers, of all connected QPs */
@@ -774,11 +778,12 @@ static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags fla
 int ib_req_ncomp_notif(struct ib_cq *cq, int wc_cnt);
 
 /** enum ib_poll_context - who polls a CQ of ib_alloc_cq(). softibd has one thread: the core
- *  calls done() from the loop, where it may not sleep, in both of the last two */
+ *  calls done() from the loop, where it may not sleep, in all but the first */
 enum ib_poll_context {
 	IB_POLL_DIRECT, /* the client, by ib_process_cq_direct() */
 	IB_POLL_SOFTIRQ,
 	IB_POLL_WORKQUEUE,
+	IB_POLL_UNBOUND_WORKQUEUE,
 };
 
 /**
@@ -797,8 +802,30 @@ struct ib_cq *ib_alloc_cq_(struct ib_device *device, void *private, int nr_cqe, 
 			   enum ib_poll_context poll_ctx, const char *client);
 #define ib_alloc_cq(device, private, nr_cqe, comp_vector, poll_ctx)            \
 	ib_alloc_cq_(device, private, nr_cqe, comp_vector, poll_ctx, SOFTIB_CLIENT_NAME)
+/** ib_alloc_cq_any() - as ib_alloc_cq(), with a completion vector of the core's choice */
+#define ib_alloc_cq_any(device, private, nr_cqe, poll_ctx)                               \
+	ib_alloc_cq(device, private, nr_cqe, 0, poll_ctx)
 /** ib_free_cq() - done() is not called any more. No QP may use @cq */
 #define ib_free_cq(cq) ((void)ib_destroy_cq(cq))
+/**
+ * ib_cq_pool_get() - room for completions in a CQ that several QPs of the client share
+ * @nr_cqe: how many completions may wait there
+ * @comp_vector_hint: not used: softibd polls all CQs in one thread
+ * @poll_ctx: any but IB_POLL_DIRECT; makes no difference
+ *
+ * The CQ is as one of ib_alloc_cq(), but for its cq_context, which is NULL. A client shares its
+ * CQs with no other. The device's last CQ of the client goes with its last user.
+ *
+ * Context: may sleep. Return: the CQ, for ib_cq_pool_put(), never ib_free_cq(); ERR_PTR(-EINVAL
+ * IB_POLL_DIRECT, or more entries than a CQ of the device has; -ENOMEM)
+ */
+struct ib_cq *ib_cq_pool_get_(struct ib_device *device, unsigned int nr_cqe, int comp_vector_hint,
+			      enum ib_poll_context poll_ctx, const char *client);
+#define ib_cq_pool_get(device, nr_cqe, comp_vector_hint, poll_ctx)                       \
+	ib_cq_pool_get_(device, nr_cqe, comp_vector_hint, poll_ctx, SOFTIB_CLIENT_NAME)
+/** ib_cq_pool_put() - give back the room for @nr_cqe completions that ib_cq_pool_get() gave. No QP
+ *  of the caller uses @cq for them any more. Context: may sleep; not from done() */
+void ib_cq_pool_put(struct ib_cq *cq, unsigned int nr_cqe);
 /** ib_process_cq_direct() - call done() for at most @budget completions of an IB_POLL_DIRECT
  *  CQ; -1: for all. Return: for how many */
 int ib_process_cq_direct(struct ib_cq *cq, int budget);

@@ -7,6 +7,7 @@
 
 #define BATCH  16
 #define BUDGET 256 /* completions before others have their turn */
+#define POOL_CQ_ENTRIES 1024 /* of a CQ that is shared, at least */
 
 /* Return: how many completions were handed over, at most @budget */
 static int hand_over(struct ib_cq *cq, int budget)
@@ -38,7 +39,7 @@ struct ib_cq *ib_alloc_cq_(struct ib_device *device, void *private, int nr_cqe, 
 	struct ib_cq *cq;
 	int ret;
 
-	if (nr_cqe < 1 || (unsigned)poll_ctx > IB_POLL_WORKQUEUE)
+	if (nr_cqe < 1 || (unsigned)poll_ctx > IB_POLL_UNBOUND_WORKQUEUE)
 		return ERR_PTR(-EINVAL);
 	cq = ib_create_cq_(device, direct ? NULL : on_completion, NULL, private, &attr, client);
 	if (IS_ERR(cq) || direct)
@@ -53,4 +54,46 @@ struct ib_cq *ib_alloc_cq_(struct ib_device *device, void *private, int nr_cqe, 
 int ib_process_cq_direct(struct ib_cq *cq, int budget)
 {
 	return hand_over(cq, budget < 0 ? INT_MAX : budget);
+}
+
+/* --- CQs that are shared --- */
+
+/* Not with another client: a module's CQs go with the module. */
+static struct ib_cq *find_room(struct ib_device *device, unsigned int nr_cqe, const char *client)
+{
+	struct ib_cq *cq;
+
+	list_for_each_entry(cq, &device->cq_pool, pool_node)
+		if ((unsigned)cq->cqe - cq->cqe_used >= nr_cqe &&
+		    !strncmp(cq->res.comm, client, sizeof(cq->res.comm) - 1))
+			return cq;
+	return NULL;
+}
+
+struct ib_cq *ib_cq_pool_get_(struct ib_device *device, unsigned int nr_cqe, int comp_vector_hint,
+			      enum ib_poll_context poll_ctx, const char *client)
+{
+	unsigned int most = (unsigned)device->attrs.max_cqe;
+	struct ib_cq *cq;
+
+	if (poll_ctx == IB_POLL_DIRECT || !nr_cqe || nr_cqe > most)
+		return ERR_PTR(-EINVAL);
+	cq = find_room(device, nr_cqe, client);
+	if (!cq) {
+		unsigned int entries = MAX(nr_cqe, POOL_CQ_ENTRIES + 0u);
+
+		cq = ib_alloc_cq_(device, NULL, (int)MIN(entries, most), 0, poll_ctx, client);
+		if (IS_ERR(cq))
+			return cq;
+		list_add_tail(&cq->pool_node, &device->cq_pool);
+	}
+	cq->cqe_used += nr_cqe;
+	return cq;
+}
+
+void ib_cq_pool_put(struct ib_cq *cq, unsigned int nr_cqe)
+{
+	cq->cqe_used -= MIN(nr_cqe, cq->cqe_used);
+	if (!cq->cqe_used)
+		ib_destroy_cq(cq);
 }

@@ -79,6 +79,7 @@ struct ib_device *ib_alloc_device_(size_t size)
 	INIT_LIST_HEAD(&device->client_data_list);
 	INIT_LIST_HEAD(&device->event_handler_list);
 	INIT_LIST_HEAD(&device->event_queue);
+	INIT_LIST_HEAD(&device->cq_pool);
 	INIT_LIST_HEAD(&device->mcast_groups);
 	INIT_LIST_HEAD(&device->ucontext_list);
 	INIT_LIST_HEAD(&device->xrc_domains);

@@ -74,6 +74,7 @@ struct ib_cq *core_create_cq(struct ib_device *device, const struct ib_cq_init_a
 		return cq;
 	cq->device = device;
 	cq->uobject = owner->uobject;
+	INIT_LIST_HEAD(&cq->pool_node);
 	core_track(device, &cq->res, RDMA_RESTRACK_CQ, owner);
 	return cq;
 }
@@ -137,6 +138,7 @@ int ib_destroy_cq(struct ib_cq *cq)
 {
 	if (cq->usecnt)
 		return -EBUSY;
+	list_del(&cq->pool_node);
 	rdma_restrack_del(cq->device, &cq->res);
 	core_events_forget(cq->device, cq);
 	cq->device->ops->destroy_cq(cq);

@@ -543,6 +543,36 @@ static void completions_go_where_their_requests_say(void **state)
 	w->fake->ib.ops = ops;
 }
 
+static void users_of_a_client_share_completion_queues(void **state)
+{
+	struct ib_device *device = &((struct world *)*state)->fake->ib;
+	unsigned int most = (unsigned)device->attrs.max_cqe;
+	struct ib_cq *first, *second, *another;
+	u32 before = rdma_restrack_count(device, RDMA_RESTRACK_CQ);
+
+	assert_int_equal(PTR_ERR(ib_cq_pool_get(device, 8, 0, IB_POLL_DIRECT)), -EINVAL);
+	assert_int_equal(PTR_ERR(ib_cq_pool_get(device, most + 1, 0, IB_POLL_SOFTIRQ)), -EINVAL);
+	assert_int_equal(PTR_ERR(ib_cq_pool_get(device, 0, 0, IB_POLL_SOFTIRQ)), -EINVAL);
+	first = ib_cq_pool_get(device, most - 8, 0, IB_POLL_SOFTIRQ);
+	assert_int_equal(first->cqe, most);
+	assert_ptr_equal(ib_cq_pool_get(device, 8, 1, IB_POLL_WORKQUEUE), first);
+	second = ib_cq_pool_get(device, 1, -1, IB_POLL_UNBOUND_WORKQUEUE);
+	assert_ptr_not_equal(second, first); /* which is full */
+	another = ib_cq_pool_get_(device, 1, 0, IB_POLL_SOFTIRQ, "another");
+	assert_ptr_not_equal(another, second);
+	ib_cq_pool_put(first, 8);
+	assert_ptr_equal(ib_cq_pool_get(device, 4, 0, IB_POLL_SOFTIRQ), first);
+	ib_cq_pool_put(first, 4);
+	assert_int_equal(rdma_restrack_count(device, RDMA_RESTRACK_CQ), before + 3);
+	ib_cq_pool_put(first, most - 8); /* its last user */
+	ib_cq_pool_put(second, 1);
+	ib_cq_pool_put(another, 1);
+	assert_int_equal(rdma_restrack_count(device, RDMA_RESTRACK_CQ), before);
+	first = ib_alloc_cq_any(device, NULL, 16, IB_POLL_UNBOUND_WORKQUEUE);
+	assert_true(list_empty(&device->cq_pool));
+	ib_free_cq(first);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -564,6 +594,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(every_object_is_tracked, setup, teardown),
 		cmocka_unit_test_setup_teardown(completions_go_where_their_requests_say, setup, teardown),
+		cmocka_unit_test_setup_teardown(users_of_a_client_share_completion_queues, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
