@@ -358,6 +358,9 @@ enum ib_sig_type { IB_SIGNAL_ALL_WR, IB_SIGNAL_REQ_WR };
 struct ib_qp_cap {
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
 	u32 max_inline_data; /* bytes */
+	/* transfers of rw.h that are under way at one time: creating a QP adds to max_send_wr what
+	 * they need. Not reported */
+	u32 max_rdma_ctxs;
 };
 
 enum ib_qp_state {

@@ -129,6 +129,7 @@ struct ib_mr {
 	u32 page_size; /* bytes */
 	u32 num_pages; /* of the list; of a region for fast registration those it has room for */
 	u64 *page_list;
+	struct list_head qp_entry; /* in a pool (mr_pool.h), or alone */
 	struct rdma_restrack_entry res;
 };
 
@@ -170,6 +171,7 @@ struct ib_qp {
 	struct ib_qp_cap cap;
 	enum ib_sig_type sq_sig_type;
 	struct list_head mcast_list; /* attachments */
+	struct list_head rdma_mrs;   /* the client's, for a pool of regions (mr_pool.h) */
 	struct ib_rss *rss;	     /* NULL: it receives its frames itself */
 	unsigned int usecnt; /* attachments, rules, QPs that pass frames on to this work queue */
 	/* --- XRC_TGT --- */

@@ -29,6 +29,7 @@ struct ib_mr *core_track_mr(struct ib_pd *pd, struct ib_mr *mr, struct ib_uobjec
 	mr->device = pd->device;
 	mr->pd = pd;
 	mr->uobject = uobject;
+	INIT_LIST_HEAD(&mr->qp_entry);
 	pd->usecnt++;
 	core_track(pd->device, &mr->res, RDMA_RESTRACK_MR, &owner);
 	return mr;
@@ -149,6 +150,7 @@ int ib_dereg_mr(struct ib_mr *mr)
 
 	if (ops->mr_is_bound && ops->mr_is_bound(mr))
 		return -EBUSY;
+	list_del(&mr->qp_entry);
 	mr->pd->usecnt--;
 	if (mr->dm)
 		mr->dm->usecnt--;

@@ -7,6 +7,7 @@
  */
 #include "core/private.h"
 #include "core/trace.h"
+#include "rdma/rw.h"
 
 /** struct mcast_group - a group that QPs are attached to */
 struct mcast_group {
@@ -119,6 +120,7 @@ struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 	qp->cap = attr->cap;
 	qp->port = (u8)(attr->qp_type <= IB_QPT_GSI ? attr->port_num : 0);
 	INIT_LIST_HEAD(&qp->mcast_list);
+	INIT_LIST_HEAD(&qp->rdma_mrs);
 	INIT_LIST_HEAD(&qp->target_node);
 	INIT_LIST_HEAD(&qp->openers);
 	use_parts(qp, 1);
@@ -132,6 +134,8 @@ struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 
 struct ib_qp *ib_create_qp_(struct ib_pd *pd, struct ib_qp_init_attr *attr, const char *client)
 {
+	if (pd)
+		rdma_rw_init_qp(pd->device, attr);
 	return core_create_qp(pd, attr, &(struct core_owner){.client = client});
 }
 
@@ -301,6 +305,8 @@ int ib_destroy_qp(struct ib_qp *qp)
 	core_rss_drop(qp);
 	qp->device->rd_resources -= qp->attr.max_dest_rd_atomic;
 	list_del(&qp->target_node);
+	while (!list_empty(&qp->rdma_mrs)) /* a pool that its client has not destroyed */
+		list_del(qp->rdma_mrs.next);
 	use_parts(qp, -1);
 	rdma_restrack_del(qp->device, &qp->res);
 	core_events_forget(qp->device, qp);
