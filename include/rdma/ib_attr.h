@@ -200,7 +200,7 @@ enum ib_port_cap_mask_bits {
 	IB_PORT_CLIENT_REG_SUP = 1 << 25,
 };
 
-enum ib_link_layer { IB_LINK_LAYER_INFINIBAND = 1, IB_LINK_LAYER_ETHERNET = 2 };
+enum ib_link_layer { IB_LINK_LAYER_UNSPECIFIED, IB_LINK_LAYER_INFINIBAND = 1, IB_LINK_LAYER_ETHERNET = 2 };
 
 struct ib_port_attr {
 	u64 subnet_prefix; /* host order */
@@ -288,6 +288,98 @@ struct rdma_ah_attr {
 };
 /* the name before Linux 4.12 */
 #define ib_ah_attr rdma_ah_attr
+
+static inline void rdma_ah_set_dlid(struct rdma_ah_attr *attr, u32 dlid)
+{
+	attr->dlid = (u16)dlid;
+}
+
+static inline void rdma_ah_set_sl(struct rdma_ah_attr *attr, u8 sl)
+{
+	attr->sl = sl;
+}
+
+static inline void rdma_ah_set_path_bits(struct rdma_ah_attr *attr, u8 src_path_bits)
+{
+	attr->src_path_bits = src_path_bits;
+}
+
+static inline void rdma_ah_set_port_num(struct rdma_ah_attr *attr, u32 port_num)
+{
+	attr->port_num = (u8)port_num;
+}
+
+static inline void rdma_ah_set_static_rate(struct rdma_ah_attr *attr, u8 static_rate)
+{
+	attr->static_rate = static_rate;
+}
+
+static inline void rdma_ah_set_ah_flags(struct rdma_ah_attr *attr, enum ib_ah_flags flags)
+{
+	attr->ah_flags = (u8)flags;
+}
+
+/** rdma_ah_set_grh() - packets have a GRH. @dgid: NULL: it stays as it is */
+static inline void rdma_ah_set_grh(struct rdma_ah_attr *attr, const union ib_gid *dgid,
+				   u32 flow_label, u8 sgid_index, u8 hop_limit, u8 traffic_class)
+{
+	attr->ah_flags = IB_AH_GRH;
+	if (dgid)
+		attr->grh.dgid = *dgid;
+	attr->grh.flow_label = flow_label;
+	attr->grh.sgid_index = sgid_index;
+	attr->grh.hop_limit = hop_limit;
+	attr->grh.traffic_class = traffic_class;
+}
+
+/** rdma_ah_set_dgid_raw() - @dgid: 16 bytes */
+static inline void rdma_ah_set_dgid_raw(struct rdma_ah_attr *attr, const void *dgid)
+{
+	const u8 *from = dgid;
+
+	for (size_t i = 0; i < sizeof(attr->grh.dgid.raw); i++)
+		attr->grh.dgid.raw[i] = from[i];
+}
+
+static inline u32 rdma_ah_get_dlid(const struct rdma_ah_attr *attr)
+{
+	return attr->dlid;
+}
+
+static inline u8 rdma_ah_get_sl(const struct rdma_ah_attr *attr)
+{
+	return attr->sl;
+}
+
+static inline u8 rdma_ah_get_path_bits(const struct rdma_ah_attr *attr)
+{
+	return attr->src_path_bits;
+}
+
+static inline u32 rdma_ah_get_port_num(const struct rdma_ah_attr *attr)
+{
+	return attr->port_num;
+}
+
+static inline u8 rdma_ah_get_static_rate(const struct rdma_ah_attr *attr)
+{
+	return attr->static_rate;
+}
+
+static inline enum ib_ah_flags rdma_ah_get_ah_flags(const struct rdma_ah_attr *attr)
+{
+	return (enum ib_ah_flags)attr->ah_flags;
+}
+
+static inline const struct ib_global_route *rdma_ah_read_grh(const struct rdma_ah_attr *attr)
+{
+	return &attr->grh;
+}
+
+/** rdma_destroy_ah_attr() - @attr holds nothing that had to be given back */
+static inline void rdma_destroy_ah_attr(struct rdma_ah_attr *attr)
+{
+}
 
 /* --- queue pairs (10.3, 11.2.4) --- */
 

@@ -287,10 +287,6 @@ struct ib_cm_id *ib_create_cm_id_(struct ib_device *device, ib_cm_handler cm_han
 				  void *context, const char *client);
 #define ib_create_cm_id(device, handler, context)                                        \
 	ib_create_cm_id_(device, handler, context, SOFTIB_CLIENT_NAME)
-/** ib_cm_set_owner() - @id belongs to the process @pid, whose name is @comm, and no longer to
- *  the client that created it. The ids of requests to @id that arrive from now on belong to
- *  that process, too. `softib resource show` prints the owner. @comm is copied */
-void ib_cm_set_owner(struct ib_cm_id *id, pid_t pid, const char *comm);
 /**
  * ib_destroy_cm_id() - its handler does not run any more
  * The peer of a connection is told: an unanswered request is rejected, an established
@@ -500,6 +496,10 @@ int ib_send_cm_sidr_rep(struct ib_cm_id *cm_id, struct ib_cm_sidr_rep_param *par
 /** ib_cm_init() - start the CM: behind ib_sa_init(). 0; -errno */
 int ib_cm_init(struct rt *rt);
 void ib_cm_cleanup(struct rt *rt);
+/** ib_cm_set_owner() - @id belongs to the process @pid, whose name is @comm, and no longer to
+ *  the client that created it. The ids of requests to @id that arrive from now on belong to
+ *  that process, too. `softib resource show` prints the owner. @comm is copied */
+void ib_cm_set_owner(struct ib_cm_id *id, pid_t pid, const char *comm);
 
 #pragma GCC visibility pop
 

@@ -157,6 +157,13 @@ struct ib_class_port_info {
 	__be32 trap_hlqp, trap_qkey;
 };
 
+/** ib_set_cpi_resp_time() - @resp_time_enc: 4.096 us << it; 5 bits */
+static inline void ib_set_cpi_resp_time(struct ib_class_port_info *cpi, u8 resp_time_enc)
+{
+	cpi->cap_mask2_resp_time = (cpi->cap_mask2_resp_time & ~cpu_to_be32(0x1f)) |
+				   cpu_to_be32(resp_time_enc & 0x1fu);
+}
+
 struct ib_mad {
 	struct ib_mad_hdr mad_hdr;
 	u8 data[IB_MGMT_MAD_DATA];

@@ -249,6 +249,51 @@ static inline int ib_dma_mapping_error(struct ib_device *device, u64 addr)
 	return 0;
 }
 
+/** ib_dma_map_page() - as ib_dma_map_single(), of @size bytes at @offset in a page or in several
+ *  that are one behind the other */
+static inline u64 ib_dma_map_page(struct ib_device *device, struct page *page, unsigned long offset,
+				  size_t size, enum dma_data_direction direction)
+{
+	return (u64)(uintptr_t)page + offset;
+}
+
+static inline void ib_dma_unmap_page(struct ib_device *device, u64 addr, size_t size,
+				     enum dma_data_direction direction)
+{
+}
+
+/** ib_dma_sync_single_for_cpu() - the client will read or write a buffer that is mapped: there is
+ *  nothing to do where memory and device have one view of it */
+static inline void ib_dma_sync_single_for_cpu(struct ib_device *device, u64 addr, size_t size,
+					      enum dma_data_direction direction)
+{
+}
+
+/** ib_dma_sync_single_for_device() - the device will */
+static inline void ib_dma_sync_single_for_device(struct ib_device *device, u64 addr, size_t size,
+						 enum dma_data_direction direction)
+{
+}
+
+/** ib_dma_max_seg_size() - Return: the most bytes of an entry of a scatter list */
+static inline unsigned int ib_dma_max_seg_size(struct ib_device *device)
+{
+	return UINT32_MAX;
+}
+
+/** ib_dma_pci_p2p_dma_supported() - there are no buffers in other devices */
+static inline bool ib_dma_pci_p2p_dma_supported(struct ib_device *device)
+{
+	return false;
+}
+
+/** ibdev_to_node() - the device's NUMA node. Return: NUMA_NO_NODE */
+#define NUMA_NO_NODE (-1)
+static inline int ibdev_to_node(struct ib_device *device)
+{
+	return NUMA_NO_NODE;
+}
+
 /** ib_dma_map_sg() - Return: how many entries there are then: @nents */
 static inline int ib_dma_map_sg(struct ib_device *device, struct scatterlist *sg, int nents,
 				enum dma_data_direction direction)

@@ -36,6 +36,16 @@ static inline void sg_set_buf(struct scatterlist *sg, const void *buf, unsigned 
 	sg->length = length;
 }
 
+/** struct page - a page of memory, or the first of several: its address stands for it */
+struct page;
+
+/** sg_set_page() - @length bytes at @offset in @page and those behind it */
+static inline void sg_set_page(struct scatterlist *sg, struct page *page, unsigned int length,
+			       unsigned int offset)
+{
+	sg_set_buf(sg, (const char *)page + offset, length);
+}
+
 /** sg_init_one() - a list of one entry */
 static inline void sg_init_one(struct scatterlist *sg, const void *buf, unsigned int length)
 {

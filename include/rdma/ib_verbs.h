@@ -909,6 +909,7 @@ int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 #pragma GCC visibility pop
 
 #include "rdma/ib_memory.h"
+#include "rdma/ib_port.h"
 #include "rdma/ib_rd.h"
 #include "rdma/ib_xrc.h"
 

@@ -169,6 +169,23 @@ int rdma_listen(struct rdma_cm_id *id, int backlog);
  * (UD), REJECTED or UNREACHABLE follows. 0; -EINVAL the state, too much private data;
  * -errno */
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
+/** rdma_connect_locked() - as rdma_connect(), from the id's handler or between rdma_lock_handler()
+ *  and rdma_unlock_handler() */
+#define rdma_connect_locked rdma_connect
+/**
+ * rdma_lock_handler() - the id's handler does not run until rdma_unlock_handler()
+ *
+ * Handlers run from the loop, which goes on only when a thread of a module sleeps, so whoever does
+ * not sleep in between has what this asks for, and this does nothing. Linux lets the caller sleep.
+ */
+static inline void rdma_lock_handler(struct rdma_cm_id *id)
+{
+}
+
+/** rdma_unlock_handler() - end what rdma_lock_handler() began */
+static inline void rdma_unlock_handler(struct rdma_cm_id *id)
+{
+}
 /** rdma_connect_ece() - and name our options for enhanced connection establishment (ECE)
  *  @ece: copied */
 int rdma_connect_ece(struct rdma_cm_id *id, struct rdma_conn_param *conn_param,
@@ -275,6 +292,10 @@ bool rdma_is_consumer_reject(const struct rdma_cm_id *id, int reason);
  *  Context: any. Return: data, valid as long as @event; NULL: no client refused */
 const void *rdma_consumer_reject_data(const struct rdma_cm_id *id,
 				      const struct rdma_cm_event *event, u8 *data_len);
+
+/** rdma_addr_size() - the bytes of an address of AF_INET, AF_INET6 or AF_IB. Context: any.
+ *  Return: 0: another family */
+int rdma_addr_size(const struct sockaddr *addr);
 
 /** rdma_port_addr() - the IP address of a port, of @family AF_INET or AF_INET6. In Linux it is
  *  that of the port's network interface. Context: any. Return: 0; -ENOENT it has none */

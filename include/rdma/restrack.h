@@ -83,6 +83,20 @@ const struct rdma_restrack_entry *rdma_restrack_next(struct rdma_restrack_cursor
 /** rdma_restrack_close() - of every cursor that was opened, also of a device that has gone */
 void rdma_restrack_close(struct rdma_restrack_cursor *cursor);
 
+/** rdma_restrack_describe() - the state of the object of @entry, for people: "RC, RTS, to QP
+ *  0x000012". Return: @text, which is empty for objects of which there is nothing to say */
+#define RDMA_RESTRACK_TEXT_BYTES 96
+const char *rdma_restrack_describe(const struct rdma_restrack_entry *entry,
+				   char text[RDMA_RESTRACK_TEXT_BYTES]);
+/** rdma_restrack_forget() - destroy what the kernel client named @client has on @device
+ *  @count: of each type is raised by how many there were. What an object of another client
+ *  uses stays. Context: may sleep */
+void rdma_restrack_forget(struct ib_device *device, const char *client,
+			  u32 count[RDMA_RESTRACK_MAX]);
+
+/* --- the core's own --- */
+
+/** rdma_restrack_init() - tables without objects */
 void rdma_restrack_init(struct rdma_restrack_root *root);
 /** rdma_restrack_leave() - the device of @root goes: no cursor stands in its tables then */
 void rdma_restrack_leave(struct rdma_restrack_root *root);
@@ -92,17 +106,8 @@ void rdma_restrack_add(struct ib_device *device, struct rdma_restrack_entry *ent
 		       enum rdma_restrack_type type, const char *client, pid_t pid);
 /** rdma_restrack_set_owner() - @entry belongs to the process @pid, which is called @comm */
 void rdma_restrack_set_owner(struct rdma_restrack_entry *entry, pid_t pid, const char *comm);
-/** rdma_restrack_describe() - the state of the object of @entry, for people: "RC, RTS, to QP
- *  0x000012". Return: @text, which is empty for objects of which there is nothing to say */
-#define RDMA_RESTRACK_TEXT_BYTES 96
-const char *rdma_restrack_describe(const struct rdma_restrack_entry *entry,
-				   char text[RDMA_RESTRACK_TEXT_BYTES]);
+/** rdma_restrack_del() - @entry goes, whether it was entered or not */
 void rdma_restrack_del(struct ib_device *device, struct rdma_restrack_entry *entry);
-/** rdma_restrack_forget() - destroy what the kernel client named @client has on @device
- *  @count: of each type is raised by how many there were. What an object of another client
- *  uses stays. Context: may sleep */
-void rdma_restrack_forget(struct ib_device *device, const char *client,
-			  u32 count[RDMA_RESTRACK_MAX]);
 
 #pragma GCC visibility pop
 

@@ -300,6 +300,13 @@ static inline unsigned long get_zeroed_page(gfp_t flags)
 #define __get_free_page(flags) __get_free_pages(flags, 0)
 #define free_page(addr)	       free_pages(addr, 0)
 
+#define page_address(page) ((void *)(page))
+#define virt_to_page(addr) ((struct page *)((uintptr_t)(addr) & PAGE_MASK))
+#define alloc_pages(flags, order) ((struct page *)(uintptr_t)__get_free_pages(flags, order))
+#define alloc_page(flags)	  alloc_pages(flags, 0)
+#define __free_pages(page, order) free_pages((unsigned long)(uintptr_t)(page), order)
+#define __free_page(page)	  __free_pages(page, 0)
+
 /* --- time --- */
 
 #define HZ 1000

@@ -95,6 +95,19 @@ void rcm_set_port(struct sockaddr_storage *addr, u16 port)
 	ib(addr)->sib_sid |= cpu_to_be64(port);
 }
 
+int rdma_addr_size(const struct sockaddr *addr)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	case AF_IB:
+		return sizeof(struct sockaddr_ib);
+	}
+	return 0;
+}
+
 int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out)
 {
 	struct sockaddr_in plain = {.sin_family = AF_INET};

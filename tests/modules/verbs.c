@@ -8,7 +8,9 @@
 #include <linux/module.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/rw.h>
 
 #define PAGES 4
 #define BYTES (PAGES * PAGE_SIZE)
@@ -46,15 +48,17 @@ static bool connect_qp(struct world *w, struct ib_qp *qp, const struct ib_qp *pe
 {
 	struct ib_qp_attr init = {.qp_state = IB_QPS_INIT,
 				  .port_num = (u8)w->port,
-				  .qp_access_flags = IB_ACCESS_REMOTE_WRITE};
+				  .qp_access_flags = IB_ACCESS_REMOTE_WRITE |
+						     IB_ACCESS_REMOTE_READ};
 	struct ib_qp_attr rtr = {
 		.qp_state = IB_QPS_RTR,
 		.path_mtu = w->port_attr.active_mtu,
 		.dest_qp_num = peer->qp_num,
 		.min_rnr_timer = 1,
+		.max_dest_rd_atomic = 1,
 		.ah_attr = {.dlid = (u16)w->port_attr.lid, .port_num = (u8)w->port}};
 	struct ib_qp_attr rts = {
-		.qp_state = IB_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+		.qp_state = IB_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
 
 	return !ib_modify_qp(qp, &init, IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX |
 						IB_QP_ACCESS_FLAGS) &&
@@ -158,17 +162,54 @@ static void queries(struct world *w)
 	CHECK(!ib_modify_device(w->device, IB_DEVICE_MODIFY_NODE_DESC, &modify));
 }
 
+/* The port of an adapter that the node n1 has: 4 lanes of InfiniBand. */
+static void ports(struct world *w)
+{
+	char version[IB_FW_VERSION_NAME_MAX] = "";
+	const struct ib_gid_attr *attr;
+	union ib_gid gid;
+
+	CHECK(rdma_protocol_ib(w->device, w->port) && !rdma_cap_opa_ah(w->device, w->port));
+	CHECK(ib_width_enum_to_int(w->port_attr.active_width) == 4);
+	CHECK(rdma_mtu_from_attr(w->device, w->port, &w->port_attr) == 4096);
+	ib_get_device_fw_str(w->device, version);
+	CHECK(*version);
+	CHECK(!rdma_query_gid(w->device, w->port, 0, &gid));
+	attr = rdma_find_gid(w->device, &gid, IB_GID_TYPE_IB, NULL);
+	if (CHECK(!IS_ERR(attr))) {
+		CHECK(attr->port_num == w->port && attr->index == 0);
+		rdma_put_gid_attr(attr);
+	}
+	CHECK(ibdev_to_node(w->device) == NUMA_NO_NODE && ib_dma_max_seg_size(w->device) >= BYTES);
+	CHECK(!ib_dma_pci_p2p_dma_supported(w->device));
+}
+
 static void address_handles(struct world *w)
 {
-	struct rdma_ah_attr attr = {.dlid = 7, .sl = 1, .port_num = (u8)w->port}, seen;
-	struct ib_ah *ah = ib_create_ah(w->pd, &attr);
+	struct rdma_ah_attr attr = {0}, seen;
+	struct ib_ah *ah;
 
+	rdma_ah_set_dlid(&attr, 7);
+	rdma_ah_set_sl(&attr, 1);
+	rdma_ah_set_port_num(&attr, w->port);
+	rdma_ah_set_path_bits(&attr, 0);
+	rdma_ah_set_static_rate(&attr, IB_RATE_PORT_CURRENT);
+	rdma_ah_set_grh(&attr, NULL, 1, 0, 64, 3);
+	rdma_ah_set_dgid_raw(&attr, (u8[16]){0xfe, 0x80, [15] = 5});
+	ah = ib_create_ah(w->pd, &attr);
+	CHECK(!IS_ERR(ah) && !rdma_query_ah(ah, &seen));
+	CHECK(rdma_ah_get_dlid(&seen) == 7 && rdma_ah_get_sl(&seen) == 1 &&
+	      rdma_ah_get_port_num(&seen) == w->port && !rdma_ah_get_path_bits(&seen) &&
+	      !rdma_ah_get_static_rate(&seen) && rdma_ah_get_ah_flags(&seen) == IB_AH_GRH &&
+	      rdma_ah_read_grh(&seen)->hop_limit == 64 && rdma_ah_read_grh(&seen)->dgid.raw[15] == 5);
+	rdma_ah_set_ah_flags(&attr, 0);
 	attr.dlid = 9;
 	CHECK(!IS_ERR(ah) && !rdma_modify_ah(ah, &attr));
 	CHECK(!rdma_query_ah(ah, &seen) && seen.dlid == 9 && seen.sl == 1);
 	attr.dlid = 11; /* by the names that were before */
 	CHECK(!ib_modify_ah(ah, &attr) && !ib_query_ah(ah, &seen) && seen.dlid == 11);
 	CHECK(!ib_destroy_ah(ah));
+	rdma_destroy_ah_attr(&attr);
 }
 
 static int post_receive(struct world *w, void *buf, u32 bytes)
@@ -195,6 +236,8 @@ static void shared_receives(struct world *w)
 
 		CHECK(!wc.status && (wc.opcode != IB_WC_RECV || (wc.wr_id == 77 && wc.byte_len == 64)));
 	}
+	ib_dma_sync_single_for_cpu(w->device, addr, 64, DMA_FROM_DEVICE);
+	ib_dma_sync_single_for_device(w->device, addr, 64, DMA_FROM_DEVICE);
 	ib_dma_unmap_single(w->device, addr, 64, DMA_FROM_DEVICE);
 	CHECK(!memcmp((void *)(uintptr_t)w->page[0], w->from, 64));
 }
@@ -273,6 +316,7 @@ static void registered_by_requests(struct world *w)
 		sg_set_buf(entry, (void *)(uintptr_t)w->page[i], PAGE_SIZE);
 	CHECK(ib_dma_map_sg(w->device, sg, PAGES, DMA_FROM_DEVICE) == PAGES);
 	CHECK(ib_map_mr_sg(mr, sg, PAGES, NULL, PAGE_SIZE) == PAGES && mr->length == BYTES);
+	ib_dma_unmap_sg(w->device, sg, PAGES, DMA_FROM_DEVICE);
 	CHECK(register_mr(w, mr) == IB_WC_SUCCESS);
 	CHECK(write_to(w, mr->iova, mr->rkey, BYTES) == IB_WC_SUCCESS && arrived(w));
 	CHECK(invalidate(w, mr->rkey) == IB_WC_SUCCESS);
@@ -292,6 +336,56 @@ static void registered_by_requests(struct world *w)
 	CHECK(invalidated);
 	CHECK(write_to(w, mr->iova, mr->rkey, 8) == IB_WC_REM_ACCESS_ERR);
 	CHECK(!ib_dereg_mr(mr));
+}
+
+/* --- transfers of scatter lists --- */
+
+static void on_transfer(struct ib_cq *cq, struct ib_wc *wc)
+{
+}
+
+/* by the first pair; the entries are the pages, and the peer's memory is @from */
+static bool transfer(struct world *w, u32 skip, enum dma_data_direction dir)
+{
+	struct ib_mr *mr = ib_get_dma_mr(w->pd, BOTH | IB_ACCESS_REMOTE_READ);
+	struct ib_cqe cqe = {.done = on_transfer};
+	struct scatterlist sg[PAGES];
+	struct rdma_rw_ctx ctx;
+	struct ib_wc wc;
+	int requests;
+
+	if (!CHECK(!IS_ERR(mr)))
+		return false;
+	sg_init_table(sg, PAGES);
+	for (int i = 0; i < PAGES; i++)
+		sg_set_page(&sg[i], virt_to_page(w->page[i]), PAGE_SIZE, 0);
+	requests = rdma_rw_ctx_init(&ctx, w->qp[0], w->port, sg, PAGES, skip,
+				    (uintptr_t)w->from + skip, mr->rkey, dir);
+	CHECK(requests == PAGES - (int)(skip / PAGE_SIZE)); /* the pair has 1 entry each */
+	CHECK(!rdma_rw_ctx_post(&ctx, w->qp[0], w->port, &cqe, NULL));
+	for (int i = 0; i < requests; i++) { /* each is signalled by this pair */
+		wc = next(w->cq);
+		CHECK(!wc.status && wc.wr_cqe == (i == requests - 1 ? &cqe : NULL));
+	}
+	rdma_rw_ctx_destroy(&ctx, w->qp[0], w->port, sg, PAGES, dir);
+	CHECK(!ib_dereg_mr(mr));
+	return arrived(w);
+}
+
+static void transfers(struct world *w)
+{
+	struct page *page = alloc_page(GFP_KERNEL);
+	u64 addr = ib_dma_map_page(w->device, page, 8, 16, DMA_TO_DEVICE);
+
+	CHECK(page && addr == (uintptr_t)page_address(page) + 8);
+	ib_dma_unmap_page(w->device, addr, 16, DMA_TO_DEVICE);
+	__free_page(page);
+	for (u32 skip = 0; skip < BYTES; skip += PAGE_SIZE + 17) {
+		w->from[skip]++;
+		CHECK(transfer(w, skip, DMA_FROM_DEVICE));
+		((u8 *)(uintptr_t)w->page[skip / PAGE_SIZE])[skip % PAGE_SIZE]++;
+		CHECK(transfer(w, skip, DMA_TO_DEVICE));
+	}
 }
 
 /* --- windows --- */
@@ -436,10 +530,12 @@ static void run(struct world *w)
 {
 	static void (*const with_qps[])(struct world *w) = {
 		shared_receives,	buffers,	   fast_regions,
-		registered_by_requests, windows_of_type_1, windows_of_type_2,
+		registered_by_requests, transfers,	   windows_of_type_1,
+		windows_of_type_2,
 	};
 
 	queries(w);
+	ports(w);
 	address_handles(w);
 	for (size_t i = 0; i < sizeof(with_qps) / sizeof(with_qps[0]); i++)
 		if (open_qps(w, w->cq)) {

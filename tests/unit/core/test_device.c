@@ -311,6 +311,87 @@ static void gids_and_pkeys_are_found(void **state)
 	ib_dealloc_device(&n1->ib);
 }
 
+static void a_port_is_of_its_link_layer(void **state)
+{
+	struct fake *n1 = fake_create(*state, "n1"), *n2 = fake_create(*state, "n2");
+	struct ib_device *device = &n1->ib;
+	u32 port_num, ports = 0;
+
+	n2->port.link_layer = IB_LINK_LAYER_ETHERNET;
+	assert_int_equal(ib_register_device(device, "softib0"), 0);
+	assert_int_equal(ib_register_device(&n2->ib, "softib0"), 0);
+	rdma_for_each_port(device, port_num) {
+		ports++;
+		assert_true(rdma_protocol_ib(device, port_num) && rdma_cap_ib_sa(device, port_num));
+		assert_true(rdma_cap_ib_mad(device, port_num) && rdma_cap_ib_mcast(device, port_num));
+		assert_false(rdma_protocol_roce(device, port_num));
+		assert_false(rdma_protocol_iwarp(device, port_num));
+		assert_true(rdma_protocol_roce(&n2->ib, port_num));
+		assert_true(rdma_cap_ib_cm(&n2->ib, port_num) && rdma_cap_eth_ah(&n2->ib, port_num));
+		assert_false(rdma_cap_ib_smi(&n2->ib, port_num));
+		assert_int_equal(rdma_ah_find_type(&n2->ib, port_num), RDMA_AH_ATTR_TYPE_ROCE);
+	}
+	assert_int_equal(ports, 2);
+	assert_int_equal(rdma_port_get_link_layer(device, 3), IB_LINK_LAYER_UNSPECIFIED);
+	assert_false(rdma_ib_or_roce(device, 3));
+	ib_unregister_device(device);
+	ib_unregister_device(&n2->ib);
+	ib_dealloc_device(device);
+	ib_dealloc_device(&n2->ib);
+}
+
+/* An entry stays what it was, whatever becomes of the table. */
+static void entries_of_a_gid_table_are_kept(void **state)
+{
+	struct fake *n1 = fake_create(*state, "n1");
+	struct ib_device *device = &n1->ib;
+	union ib_gid gid = {.raw = {0xfe, 0x80, [15] = 2}}; /* of port 2 */
+	const struct ib_gid_attr *attr, *found;
+
+	n1->gid[2].raw[0] = 0xfe;
+	n1->gid[2].raw[1] = 0x80;
+	assert_int_equal(ib_register_device(device, "softib0"), 0);
+	assert_int_equal(PTR_ERR(rdma_get_gid_attr(device, 1, FAKE_GIDS)), -EINVAL);
+	assert_int_equal(PTR_ERR(rdma_get_gid_attr(device, 3, 0)), -EINVAL);
+	attr = rdma_get_gid_attr(device, 2, 2);
+	assert_memory_equal(&attr->gid, &gid, sizeof(gid));
+	found = rdma_find_gid(device, &gid, IB_GID_TYPE_IB, NULL);
+	assert_int_equal(found->port_num, 2);
+	assert_int_equal(found->index, 2);
+	rdma_put_gid_attr(found);
+	assert_int_equal(PTR_ERR(rdma_find_gid(device, &gid, IB_GID_TYPE_ROCE, NULL)), -ENOENT);
+	assert_int_equal(PTR_ERR(rdma_find_gid_by_port(device, &gid, IB_GID_TYPE_IB, 1, NULL)), -ENOENT);
+	ib_unregister_device(device);
+	rdma_hold_gid_attr(attr);
+	rdma_put_gid_attr(attr);
+	assert_memory_equal(&attr->gid, &gid, sizeof(gid));
+	rdma_put_gid_attr(attr);
+	ib_dealloc_device(device);
+}
+
+static void widths_and_rates_have_numbers(void **state)
+{
+	static const struct {
+		enum ib_rate rate;
+		int mbps;
+	} rates[] = {{IB_RATE_PORT_CURRENT, -1}, {1, -1},
+		     {IB_RATE_2_5_GBPS, 2500},	 {IB_RATE_28_GBPS, 28125},
+		     {IB_RATE_600_GBPS, 637500}, {23, -1}};
+	const struct ib_port_attr attr = {.active_mtu = IB_MTU_2048};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rates); i++)
+		assert_int_equal(ib_rate_to_mbps(rates[i].rate), rates[i].mbps);
+	assert_int_equal(ib_width_enum_to_int(IB_WIDTH_1X), 1);
+	assert_int_equal(ib_width_enum_to_int(IB_WIDTH_2X), 2);
+	assert_int_equal(ib_width_enum_to_int(IB_WIDTH_4X), 4);
+	assert_int_equal(ib_width_enum_to_int(IB_WIDTH_8X), 8);
+	assert_int_equal(ib_width_enum_to_int(IB_WIDTH_12X), 12);
+	assert_int_equal(ib_width_enum_to_int(3), -1);
+	assert_int_equal(rdma_mtu_from_attr(NULL, 1, &attr), 2048);
+	assert_int_equal(rdma_mtu_enum_to_int(NULL, 1, IB_MTU_4096), 4096);
+	assert_int_equal(rdma_mtu_enum_to_int(NULL, 1, 6), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +409,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_device_that_goes_takes_its_events_along, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(gids_and_pkeys_are_found, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_port_is_of_its_link_layer, setup, teardown),
+		cmocka_unit_test_setup_teardown(entries_of_a_gid_table_are_kept, setup, teardown),
+		cmocka_unit_test(widths_and_rates_have_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

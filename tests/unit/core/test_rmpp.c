@@ -610,11 +610,42 @@ static void test_user_rmpp_sees_segments(void **state)
 	ib_unregister_mad_agent(agent);
 }
 
+static void test_the_fields_of_headers(void **state)
+{
+	static const struct {
+		u8 class;
+		int offset;
+	} rows[] = {{IB_MGMT_CLASS_SUBN_ADM, IB_MGMT_SA_HDR},
+		    {IB_MGMT_CLASS_DEVICE_ADM, IB_MGMT_DEVICE_HDR},
+		    {IB_MGMT_CLASS_VENDOR_RANGE2_END, IB_MGMT_VENDOR_HDR},
+		    {IB_MGMT_CLASS_PERF_MGMT, IB_MGMT_MAD_HDR}};
+	struct ib_class_port_info cpi = {.cap_mask2_resp_time = cpu_to_be32(0x1234567f)};
+	struct ib_mad_hdr hdr = {.method = IB_MGMT_METHOD_GET};
+	struct ib_rmpp_hdr rmpp = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		assert_int_equal(ib_get_mad_data_offset(rows[i].class), rows[i].offset);
+		assert_int_equal(ib_is_mad_class_rmpp(rows[i].class), rows[i].offset != IB_MGMT_MAD_HDR);
+	}
+	ib_set_rmpp_resptime(&rmpp, IB_MGMT_RMPP_NO_RESPTIME);
+	ib_set_rmpp_flags(&rmpp, IB_MGMT_RMPP_FLAG_FIRST | IB_MGMT_RMPP_FLAG_LAST);
+	assert_int_equal(rmpp.rmpp_rtime_flags, 0xfe);
+	ib_set_rmpp_resptime(&rmpp, 3);
+	assert_int_equal(ib_get_rmpp_resptime(&rmpp), 3);
+	assert_int_equal(ib_get_rmpp_flags(&rmpp), 6);
+	ib_set_cpi_resp_time(&cpi, 18);
+	assert_int_equal(be32_to_cpu(cpi.cap_mask2_resp_time), 0x12345672);
+	assert_false(ib_response_mad(&hdr));
+	hdr.method = IB_MGMT_METHOD_TRAP_REPRESS;
+	assert_true(ib_response_mad(&hdr));
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_fields_of_headers),
 		CASE(test_lengths),
 		CASE(test_twenty_thousand_segments),
 		CASE(test_any_packet_may_be_lost),

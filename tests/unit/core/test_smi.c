@@ -87,6 +87,9 @@ static void test_arrival_is_written_into_the_return_path(void **state)
 
 	assert_int_equal(smi_receive(&smp, 5), SMI_LOCAL);
 	assert_int_equal(smp.return_path[2], 5);
+	assert_false(ib_get_smp_direction(&smp));
+	smp.status |= IB_SMP_DIRECTION;
+	assert_true(ib_get_smp_direction(&smp));
 }
 
 int main(void)
