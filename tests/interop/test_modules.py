@@ -357,6 +357,20 @@ def test_example_rc_message(pair):
     assert status == 1 and "Connection refused" in said, said
 
 
+def test_example_block_store(pair):
+    """Blocks go to a store in n2 and return: transfers of rw.h, regions and completion queues of
+    pools. Requests have from 1 to 16 blocks; the last block of the store is one of them."""
+    module = BUILD / "examples/block_store.so"
+    assert softib(pair, "modprobe", "n2", module) == (0, "")
+    for first, blocks in ((3, 1), (0, 300), (4095 - 63, 64)):
+        log = load_example(pair, "block_store", "server=10.1.0.2", f"first={first}", f"blocks={blocks}")
+        assert f"n1 block_store: wrote and read {blocks} blocks at block {first} of 10.1.0.2" in log, log
+    status, said = softib(pair, "modprobe", "n1", module, "server=10.1.0.2", "first=4090", "blocks=16")
+    assert status == 1 and "Invalid argument" in said, said  # beyond the end of the store
+    assert softib(pair, "rmmod", "n2", "block_store") == (0, "")
+    assert not [row for row in pair.json("resource", "show") if row["comm"] == "block_store"]
+
+
 SRQ_MESSAGE = r"n2 xrc_message: SRQ 0x[0-9a-f]+ received {} by QP 0x[0-9a-f]+"
 
 
