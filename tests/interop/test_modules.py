@@ -407,6 +407,54 @@ def test_example_multicast(pair):
     assert not [row for row in pair.json("resource", "show") if row["comm"] == "multicast"]
 
 
+def test_example_datagram(pair):
+    """Pairs of ids for datagrams: to a service, and to the group that an address means."""
+    module = BUILD / "examples/datagram.so"
+    assert softib(pair, "modprobe", "n2", module, "group=239.1.2.3") == (0, "")
+    lid = pair.json("path", "n2", "n1")["dlid"]
+    load_example(pair, "datagram", "server=10.1.0.2", "text=hello")
+    wait_until(lambda: re.search(f"n2 datagram: the service received 'hello' from QP 0x[0-9a-f]+ of lid {lid}\n",
+                                 log_of(pair)), "n2 has the message")
+
+    def hear():  # a datagram is lost while the switches do not know of the member yet
+        load_example(pair, "datagram", "group=239.1.2.3", "text=good morning")
+        return "n2 datagram: the member received 'good morning' from QP" in log_of(pair)
+
+    wait_until(hear, "n2 hears n1")
+    # who has left the group hears nothing of it
+    before = len(log_of(pair))
+    assert softib(pair, "rmmod", "n2", "datagram") == (0, "")
+    assert softib(pair, "modprobe", "n2", module) == (0, "")
+    load_example(pair, "datagram", "group=239.1.2.3", "server=10.1.0.2", "text=good night")
+    wait_until(lambda: "the service received 'good night'" in log_of(pair)[before:], "n2 has the message")
+    assert "n2 datagram: the member received" not in log_of(pair)[before:]
+    assert softib(pair, "rmmod", "n2", "datagram") == (0, "")
+    status, said = softib(pair, "modprobe", "n1", module, "server=10.1.0.2")
+    assert status == 1 and "Connection refused" in said, said
+    assert not [row for row in pair.json("resource", "show") if row["comm"] == "datagram"]
+    assert "a member of 239.1.2.3" in log_of(pair)[before:]
+
+
+def test_the_adapter_of_examples_goes(pair):
+    """A member of a group, a service with a client, a store with one: all end with the adapter."""
+    for name, params in (("block_store", []), ("datagram", ["group=239.1.2.4"])):
+        assert softib(pair, "modprobe", "n2", BUILD / f"examples/{name}.so", *params) == (0, "")
+        load_example(pair, name, "server=10.1.0.2")
+    before = len(log_of(pair))
+    pair.softib("fault", "add", "node", "n2", "remove")
+    wait_until(lambda: not [row for row in pair.json("resource", "show")
+                            if row["node"] == "n2" and row["comm"] in ("block_store", "datagram")],
+               "nothing is left")
+    pair.softib("fault", "clear", "all")
+    pair.softib("wait")
+    # both listen at the adapter that has come
+    wait_until(lambda: softib(pair, "modprobe", "n1", BUILD / "examples/block_store.so", "server=10.1.0.2")[0] == 0,
+               "the store is used again")
+    for node, name in (("n1", "block_store"), ("n2", "block_store"), ("n2", "datagram")):
+        assert softib(pair, "rmmod", node, name) == (0, "")  # nothing was left behind
+    assert "crash" not in log_of(pair)[before:]
+
+
 def test_example_fmr_pool(pair):
     log = load_example(pair, "fmr_pool", "uses=40")
     assert "n1 fmr_pool: softib0: 40 times 16384 bytes over 4 pages" in log, log
