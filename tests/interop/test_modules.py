@@ -193,6 +193,30 @@ def test_verbs_of_a_module(pair):
     assert re.search(r"n1 verbs: [1-9][0-9]+ checks, 0 failed", log), log
 
 
+def test_a_class_moves_to_a_queue_pair(pair):
+    """QP1 redirects a class to a module's pair. libibmad follows where a program asks by mad_rpc(),
+    as ibccquery does; ibping asks by mad_rpc_rmpp(), which takes the redirection for an error, so for
+    ibping the module's pair answers what arrives at QP1."""
+    module, lid = MODULES / "redirect.so", pair.json("path", "n1", "n2")["dlid"]
+    before = len(log_of(pair))
+    assert softib(pair, "modprobe", "n2", module, "class=0x21") == (0, "")
+    out = pair.run("n1", "ibccquery", "CI", lid)
+    assert "CongestionInfo:..................0x0001" in out and "ControlTableCap:.................7" in out, out
+    log = log_of(pair)[before:]
+    assert log.count("n2 redirect: class 0x21 is redirected") == log.count("n2 redirect: class message") == 1, log
+    assert softib(pair, "rmmod", "n2", "redirect") == (0, "")
+
+    assert softib(pair, "modprobe", "n2", module, "class=0x32") == (0, "")
+    out = pair.run("n1", "ibping", "-e", "-f", "-c", 2, lid)
+    assert "MAD completed with error status 0x2" in out and " 0 received" in out, out
+    assert softib(pair, "rmmod", "n2", "redirect") == (0, "")
+
+    assert softib(pair, "modprobe", "n2", module, "class=0x32", "stand_in") == (0, "")
+    out = pair.run("n1", "ibping", "-f", "-c", 50, lid)
+    assert "--- n2 (Lid " in out and "50 packets transmitted, 50 received, 0% packet loss" in out, out
+    assert softib(pair, "rmmod", "n2", "redirect") == (0, "")
+
+
 def test_refusals(pair):
     for args, why in [
             (["modprobe", "n1", MODULES / "no_module.so"], "it is no module"),
