@@ -413,7 +413,9 @@ void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc);
  * @qp: a UD QP in RTS. Requesters are told of it by ClassPortInfo.
  * The client keeps polling its CQs and posting receives of GRH and MAD (296
  * bytes, wr_id the buffer's address), and hands each completion of the QP to
- * ib_process_mad_wc().
+ * ib_process_mad_wc(). Answers go to QP1 of who asks, which takes those with the Q_Key
+ * 0x80010000: it has to be the Q_Key of @qp, as one with the highest bit in a work request
+ * stands for that (10.2.5).
  */
 struct ib_mad_agent *ib_redirect_mad_qp(struct ib_qp *qp, u8 rmpp_version,
 					ib_mad_send_handler send_handler,
