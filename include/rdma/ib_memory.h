@@ -104,6 +104,11 @@ struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_num
 int ib_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int sg_nents, unsigned int *sg_offset,
 		 unsigned int page_size);
 
+/** ib_map_mr_sg_zbva() - as ib_map_mr_sg(), for a region whose address is small: mr->iova is the
+ *  offset of the first byte in its page */
+int ib_map_mr_sg_zbva(struct ib_mr *mr, struct scatterlist *sg, int sg_nents,
+		      unsigned int *sg_offset, unsigned int page_size);
+
 /** ib_update_fast_reg_key() - the keys that the next registration gives @mr end in @newkey */
 static inline void ib_update_fast_reg_key(struct ib_mr *mr, u8 newkey)
 {

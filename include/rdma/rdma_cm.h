@@ -165,6 +165,10 @@ int rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
 /** rdma_listen() - take requests. @backlog: how many may wait for rdma_accept(); 0: no
  * bound */
 int rdma_listen(struct rdma_cm_id *id, int backlog);
+/** rdma_set_ib_path() - in the place of rdma_resolve_route(): the client knows the path. No event
+ *  follows. @path_rec: copied. Context: any. Return: 0; -EINVAL the state: no address is resolved,
+ *  or a route is */
+int rdma_set_ib_path(struct rdma_cm_id *id, const struct sa_path_rec *path_rec);
 /** rdma_connect() - ask. CONNECT_RESPONSE (then rdma_accept() with NULL), ESTABLISHED
  * (UD), REJECTED or UNREACHABLE follows. 0; -EINVAL the state, too much private data;
  * -errno */

@@ -325,8 +325,9 @@ static bool add_pages(struct ib_mr *mr, struct ib_pages *pages, u64 from, u64 to
 	return true;
 }
 
-int ib_map_mr_sg(struct ib_mr *mr, struct scatterlist *list, int nents, unsigned int *sg_offset,
-		 unsigned int page_size)
+/* @iova_mask: the bits of the first byte's address that the region's address has */
+static int map_entries(struct ib_mr *mr, struct scatterlist *list, int nents,
+		       const unsigned int *sg_offset, unsigned int page_size, u64 iova_mask)
 {
 	unsigned int skip = sg_offset ? *sg_offset : 0;
 	struct ib_pages pages = {.page = mr->page_list};
@@ -338,7 +339,7 @@ int ib_map_mr_sg(struct ib_mr *mr, struct scatterlist *list, int nents, unsigned
 	    page_size & (page_size - 1) || skip >= sg_dma_len(list))
 		return -EINVAL;
 	pages.shift = (unsigned)__builtin_ctz(page_size);
-	pages.iova = sg_dma_address(list) + skip;
+	pages.iova = (sg_dma_address(list) + skip) & iova_mask;
 	for_each_sg(list, sg, nents, i) {
 		u64 from = sg_dma_address(sg) + (i ? 0 : skip);
 		u32 had = pages.num;
@@ -359,6 +360,18 @@ int ib_map_mr_sg(struct ib_mr *mr, struct scatterlist *list, int nents, unsigned
 	mr->iova = pages.iova;
 	mr->length = pages.length;
 	return i;
+}
+
+int ib_map_mr_sg(struct ib_mr *mr, struct scatterlist *list, int nents, unsigned int *sg_offset,
+		 unsigned int page_size)
+{
+	return map_entries(mr, list, nents, sg_offset, page_size, UINT64_MAX);
+}
+
+int ib_map_mr_sg_zbva(struct ib_mr *mr, struct scatterlist *list, int nents,
+		      unsigned int *sg_offset, unsigned int page_size)
+{
+	return map_entries(mr, list, nents, sg_offset, page_size, page_size - 1);
 }
 
 /* --- windows --- */

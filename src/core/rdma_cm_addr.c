@@ -458,6 +458,24 @@ int rdma_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *src_addr,
 
 /* --- the path --- */
 
+static void take_path(struct rcm_id *id, const struct sa_path_rec *path)
+{
+	id->path = *path;
+	id->id.route.path_rec = &id->path;
+	id->id.route.num_paths = 1;
+	id->state = RCM_ROUTE_RESOLVED;
+}
+
+int rdma_set_ib_path(struct rdma_cm_id *rdma_id, const struct sa_path_rec *path_rec)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+
+	if (id->state != RCM_ADDR_RESOLVED)
+		return -EINVAL;
+	take_path(id, path_rec);
+	return 0;
+}
+
 static void got_path(int status, struct sa_path_rec *resp, unsigned int num,
 		     void *context)
 {
@@ -476,10 +494,7 @@ static void got_path(int status, struct sa_path_rec *resp, unsigned int num,
 		event.event = RDMA_CM_EVENT_ROUTE_ERROR;
 		id->state = RCM_ADDR_RESOLVED;
 	} else {
-		id->path = resp[0];
-		id->id.route.path_rec = &id->path;
-		id->id.route.num_paths = 1;
-		id->state = RCM_ROUTE_RESOLVED;
+		take_path(id, &resp[0]);
 	}
 	rcm_deliver(id, &event);
 }

@@ -320,6 +320,7 @@ static void registered_by_requests(struct world *w)
 	CHECK(register_mr(w, mr) == IB_WC_SUCCESS);
 	CHECK(write_to(w, mr->iova, mr->rkey, BYTES) == IB_WC_SUCCESS && arrived(w));
 	CHECK(invalidate(w, mr->rkey) == IB_WC_SUCCESS);
+	CHECK(ib_map_mr_sg_zbva(mr, sg, PAGES, NULL, PAGE_SIZE) == PAGES && !mr->iova);
 	ib_update_fast_reg_key(mr, (u8)ib_inc_rkey(mr->rkey));
 	CHECK(register_mr(w, mr) == IB_WC_SUCCESS);
 	CHECK(write_to(w, mr->iova, mr->rkey, BYTES) == IB_WC_SUCCESS && arrived(w));

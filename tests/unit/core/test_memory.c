@@ -191,6 +191,11 @@ static void entries_become_pages(void **state)
 		assert_int_equal(mr->length, rows[i].length);
 		assert_int_equal(w->fake->pages.num, rows[i].pages);
 		assert_int_equal(w->fake->pages.length, rows[i].length);
+		w->fake->pages.num = 0;
+		assert_int_equal(ib_map_mr_sg_zbva(mr, sg, rows[i].nents, &skip, 4096), rows[i].mapped);
+		assert_int_equal(mr->iova, (rows[i].sg[0].at + skip) & 0xfff);
+		assert_int_equal(w->fake->pages.iova, mr->iova);
+		assert_int_equal(w->fake->pages.num, rows[i].pages);
 	}
 	assert_int_equal(ib_dereg_mr(mr), 0);
 }

@@ -174,6 +174,28 @@ static void events_have_names(void **state)
 	assert_string_equal(rdma_event_msg((enum rdma_cm_event_type)16), "unknown event");
 }
 
+static void a_client_may_know_its_path(void **state)
+{
+	struct sockaddr_in to = ip("10.0.0.2", PORT);
+	struct sa_path_rec path;
+
+	listen_at("0.0.0.0", RDMA_PS_TCP);
+	resolve(RDMA_PS_TCP);
+	path = *active.id->route.path_rec;
+	assert_int_equal(rdma_set_ib_path(active.id, &path), -EINVAL); /* it has one */
+	rdma_destroy_id(active.id);
+	active.id = create(2, &active, RDMA_PS_TCP);
+	assert_int_equal(rdma_set_ib_path(active.id, &path), -EINVAL);
+	assert_int_equal(rdma_resolve_addr(active.id, NULL, SA(to), 1000), 0);
+	run_ms(1);
+	path.sl = 3;
+	assert_int_equal(rdma_set_ib_path(active.id, &path), 0);
+	assert_int_equal(active.id->route.path_rec->sl, 3);
+	ask();
+	assert_int_equal(server.heard[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+	assert_int_equal(server.peer->route.path_rec->sl, 3);
+}
+
 static void a_closed_id_disconnects_its_peer(void **state)
 {
 	connect_them();
@@ -564,6 +586,7 @@ int main(void)
 		RDMA_CM_TEST(a_connection_by_address),
 		RDMA_CM_TEST(a_pair_goes_along_with_its_id),
 		RDMA_CM_TEST(the_ends_exchange_ece),
+		RDMA_CM_TEST(a_client_may_know_its_path),
 		RDMA_CM_TEST(a_closed_id_disconnects_its_peer),
 		RDMA_CM_TEST(a_request_is_refused),
 		RDMA_CM_TEST(a_handler_refuses_by_its_return),
