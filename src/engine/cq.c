@@ -79,8 +79,8 @@ static void move_to_start(struct eng_cq *cq, uint32_t n)
 	cq->matters_tail -= from;
 	cq->told_head -= from;
 	cq->told_tail -= from;
-	cq->head = 0;
-	cq->tail = n;
+	eng_cq_set(&cq->head, 0);
+	eng_cq_set(&cq->tail, n);
 }
 
 int eng_cq_resize(struct eng_cq *cq, uint32_t cqe)
@@ -93,8 +93,8 @@ int eng_cq_resize(struct eng_cq *cq, uint32_t cqe)
 		return -ENOMEM;
 	eng_lock(cq->engine);
 	if (cq->tail - cq->head <= cqe) {
-		while (cq->head != cq->tail)
-			ring[n++] = cq->ring[cq->head++ & cq->mask];
+		for (uint32_t at = cq->head; at != cq->tail; at++)
+			ring[n++] = cq->ring[at & cq->mask];
 		old = cq->ring;
 		cq->ring = ring;
 		cq->mask = size - 1;
@@ -181,7 +181,7 @@ void eng_cq_overrun(struct eng_cq *cq)
 {
 	if (cq->overrun)
 		return;
-	cq->overrun = true;
+	__atomic_store_n(&cq->overrun, true, __ATOMIC_RELAXED);
 	cq->engine->cfg.async_event(cq->engine->cfg.ctx, IBV_EVENT_CQ_ERR, cq->ctx);
 	eng_fail_users(cq);
 }
@@ -239,7 +239,7 @@ static inline int take(struct eng_cq *cq, int n, struct ibv_wc *wc)
 
 	for (uint32_t end = head + taken; head != end; head++)
 		*wc++ = ring[head & mask];
-	cq->head = head;
+	eng_cq_set(&cq->head, head);
 	return (int)taken;
 }
 
@@ -249,12 +249,16 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 	bool unsettled;
 	int got = 0;
 
-	/* The thread that holds the lock makes progress. A poll for no entries can be meant for
-	 * nothing else, and would never find the queue empty. */
-	if (unlikely(!eng_trylock(e)))
+	/* The thread that holds the lock makes progress, and a poll only waits for it to take
+	 * entries. A poll for no entries can be meant for nothing else than progress, and would
+	 * never find the queue empty. */
+	if (unlikely(!eng_trylock(e))) {
+		if (eng_cq_seems_empty(cq))
+			return 0;
 		eng_lock(e);
-	else if (cq->head == cq->tail || unlikely(n <= 0))
+	} else if (cq->head == cq->tail || unlikely(n <= 0)) {
 		got = turn_and_take(cq, n, wc);
+	}
 	if (cq->head != cq->tail)
 		got += take(cq, n - got, wc + got);
 	if (unlikely(!got && n > 0 && cq->overrun))
@@ -316,6 +320,7 @@ void eng_cq_clean(struct eng_cq *cq, uint32_t qpn)
 	if (to == cq->tail)
 		return;
 	/* it is not known whether the entry at matters_tail was removed: assume that it was not */
-	cq->tail = cq->matters_tail = to;
+	eng_cq_set(&cq->tail, to);
+	cq->matters_tail = to;
 	cq->told_tail = cq->told_head;
 }

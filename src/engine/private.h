@@ -515,6 +515,19 @@ void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited);
 void eng_cq_overrun(struct eng_cq *cq);
 /** eng_cq_clean() - remove the completions of the QP @qpn, which is destroyed */
 void eng_cq_clean(struct eng_cq *cq, uint32_t qpn);
+/** eng_cq_set() - change a position of a CQ's ring: eng_cq_seems_empty() reads it without the lock */
+static inline void eng_cq_set(uint32_t *position, uint32_t to)
+{
+	__atomic_store_n(position, to, __ATOMIC_RELAXED);
+}
+/** eng_cq_seems_empty() - does a poll find no entry, and no error? Context: any. An entry that a
+ *  thread added before it gave back a lock that we took since is not missed */
+static inline bool eng_cq_seems_empty(const struct eng_cq *cq)
+{
+	return __atomic_load_n(&cq->tail, __ATOMIC_RELAXED) ==
+		       __atomic_load_n(&cq->head, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&cq->overrun, __ATOMIC_RELAXED);
+}
 static inline bool eng_cq_is_full(const struct eng_cq *cq)
 {
 	return cq->tail - cq->head >= cq->cqe;
@@ -550,7 +563,7 @@ static inline void eng_cq_filled(struct eng_cq *cq, uint32_t n, bool matters)
 		cq->direct += n;
 		cq->direct_left -= n;
 	} else {
-		cq->tail += n;
+		eng_cq_set(&cq->tail, cq->tail + n);
 		if (unlikely(matters))
 			cq->matters_tail = cq->tail;
 	}

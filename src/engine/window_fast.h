@@ -169,7 +169,7 @@ fast_complete(struct eng_qp *qp, const struct ibv_send_wr *wr, uint8_t opcode, u
 		return;
 	}
 	eng_wc_sent(qp, wr->wr_id, IBV_WC_SUCCESS, opcode, len, &cq->ring[cq->tail & cq->mask]);
-	cq->tail++;
+	eng_cq_set(&cq->tail, cq->tail + 1);
 }
 
 /* the opcode of @wr, which is a constant if only one opcode has this @use */

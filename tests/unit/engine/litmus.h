@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "base/relax.h"
+#include "engine/futex.h"
 
 #define LITMUS_LOCATIONS 128
 #define LITMUS_VALUES 4096 /* of all locations together, and so of a run */
@@ -403,5 +404,7 @@ static const char *litmus_run(uint64_t seed, enum litmus_without without, void *
 #define memcpy(to, from, bytes) litmus_copy(to, from, bytes)
 #define sched_yield() litmus_yield()
 #define cpu_relax() litmus_yield()
+#define eng_futex_wait(word, value, most_ns) ((void)(word), litmus_yield()) /* returns early */
+#define eng_futex_wake(word) ((void)0)
 
 #endif

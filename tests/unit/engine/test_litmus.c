@@ -10,6 +10,7 @@
 #include "litmus.h"
 
 #include "abi/lane.h"
+#define SPINS 2 /* so that threads wait in line, too */
 #include "engine/lock.c"
 #include "engine/window_fast.h"
 
@@ -279,20 +280,35 @@ static void take_turns(uint32_t number)
 static void own_bias(void *arg)
 {
 	eng_lock_take(&guarded.lock);
-	guarded.lock.candidate = eng_lock_self();
-	atomic_store_explicit(&guarded.lock.bias_owner, eng_lock_self(), memory_order_relaxed);
+	give_bias(&guarded.lock, eng_lock_self());
 	eng_lock_give(&guarded.lock);
 	take_turns(1);
 }
 
-static void revoke(void *arg)
+static void take_byte(void *arg)
 {
 	take_turns(2);
 }
 
+/* the same without a bias: the lock is left to the heir, or free */
+static void stream(void *arg)
+{
+	guarded.lock.barrier = NULL;
+	take_turns(1);
+}
+
+static void threads_in_line_are_never_inside_both(void **state)
+{
+	static const struct scene s = {&guarded, sizeof(guarded), begin_lock, stream, take_byte};
+
+	holds(&s);
+	needs(&s, LITMUS_NO_RELEASE);
+	needs(&s, LITMUS_NO_ACQUIRE);
+}
+
 static void two_threads_are_never_inside(void **state)
 {
-	static const struct scene s = {&guarded, sizeof(guarded), begin_lock, own_bias, revoke};
+	static const struct scene s = {&guarded, sizeof(guarded), begin_lock, own_bias, take_byte};
 
 	holds(&s);
 	needs(&s, LITMUS_NO_FENCE);
@@ -377,6 +393,7 @@ int main(void)
 		cmocka_unit_test(a_record_is_complete),
 		cmocka_unit_test(a_sleeping_receiver_of_records_is_woken),
 		cmocka_unit_test(two_threads_are_never_inside),
+		cmocka_unit_test(threads_in_line_are_never_inside_both),
 		cmocka_unit_test(a_target_waits_for_sections),
 	};
 

@@ -41,7 +41,7 @@ static void turns(struct eng_lock *l, unsigned n)
 
 static bool owns_bias(const struct eng_lock *l)
 {
-	return l->bias_owner == eng_lock_self();
+	return l->bias_owner - eng_lock_self() < ENG_LOCK_OWNERS;
 }
 
 static void without_a_barrier_the_lock_is_not_biased(void **state)
@@ -124,15 +124,103 @@ static void *many_turns(void *lock)
 	return owns_bias(lock) ? lock : NULL;
 }
 
-/* two threads must never write `inside` */
-static void only_one_thread_ever_owns_the_bias(void **state)
+/* two threads must never write the same `inside` */
+static void each_owner_has_an_inside_of_its_own(void **state)
+{
+	struct eng_lock l = {.barrier = barrier};
+	unsigned first;
+
+	need_barrier();
+	turns(&l, ENOUGH);
+	first = l.slot;
+	assert_non_null(elsewhere(many_turns, &l));
+	assert_int_not_equal(l.slot, first);
+	turns(&l, ENOUGH);
+	assert_true(owns_bias(&l));
+	assert_int_equal(l.slot, first);
+}
+
+static void threads_beyond_the_last_slot_do_not_own_the_bias(void **state)
 {
 	struct eng_lock l = {.barrier = barrier};
 
 	need_barrier();
-	assert_non_null(elsewhere(many_turns, &l));
+	for (unsigned i = 0; i < ENG_LOCK_OWNERS; i++)
+		l.owner[i] = 1; /* no thread */
 	turns(&l, ENOUGH);
 	assert_false(owns_bias(&l));
+}
+
+/* --- waiting --- */
+
+static void await_state(_Atomic uint32_t *word, uint32_t value)
+{
+	while (atomic_load(word) != value)
+		sched_yield();
+}
+
+/* The lock is never free in between, so no other thread can come first. */
+static void the_heir_is_left_the_lock(void **state)
+{
+	struct eng_lock l = {.barrier = barrier};
+	pthread_t thread;
+
+	need_barrier();
+	eng_lock_take(&l);
+	assert_int_equal(pthread_create(&thread, NULL, one_turn, &l), 0);
+	await_state(&l.heir, ENG_HEIR_INSISTS);
+	eng_lock_give_to_heir(&l);
+	pthread_join(thread, NULL);
+	assert_int_equal(l.heir, ENG_HEIR_NONE);
+	assert_false(eng_lock_is_held(&l));
+}
+
+/* One insists; the others sleep, so they do not keep the holder from its core. */
+static void others_sleep_behind_the_heir(void **state)
+{
+	struct eng_lock l = {.barrier = barrier};
+	pthread_t thread[OTHERS];
+
+	need_barrier();
+	eng_lock_take(&l);
+	for (unsigned i = 0; i < OTHERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, one_turn, &l), 0);
+	await_state(&l.heir, ENG_HEIR_INSISTS);
+	await_state(&l.seat, 2); /* awaited */
+	eng_lock_give(&l);
+	for (unsigned i = 0; i < OTHERS; i++)
+		pthread_join(thread[i], NULL);
+	assert_false(eng_lock_is_held(&l));
+}
+
+struct stream {
+	struct eng_lock lock;
+	_Atomic bool served;
+};
+
+static void *turn_after_turn(void *arg)
+{
+	struct stream *s = arg;
+
+	while (!s->served)
+		turns(&s->lock, 1);
+	return NULL;
+}
+
+/* ends only if it is so */
+static void who_waits_is_served_while_others_stream(void **state)
+{
+	struct stream s = {.lock.barrier = barrier};
+	pthread_t thread[OTHERS];
+
+	need_barrier();
+	for (unsigned i = 0; i < OTHERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, turn_after_turn, &s), 0);
+	for (unsigned i = 0; i < 20; i++)
+		turns(&s.lock, 1);
+	s.served = true;
+	for (unsigned i = 0; i < OTHERS; i++)
+		pthread_join(thread[i], NULL);
 }
 
 /* --- one who comes all the time, and others now and then --- */
@@ -206,6 +294,33 @@ static void no_two_are_inside(void **state)
 	assert_true(biased > 0);
 }
 
+static void *add_up(void *arg)
+{
+	struct contest *c = arg;
+
+	for (unsigned n = 0; n < TURNS / 4; n++) {
+		eng_lock_take(&c->lock);
+		count(c);
+		eng_lock_give(&c->lock);
+	}
+	return NULL;
+}
+
+/* more of them than slots, so that some take the byte alone, and more than most cores */
+static void no_two_of_many_streams_are_inside(void **state)
+{
+	struct contest c = {.lock.barrier = barrier};
+	pthread_t thread[ENG_LOCK_OWNERS + 4];
+
+	need_barrier();
+	for (unsigned i = 0; i < ARRAY_SIZE(thread); i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, add_up, &c), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(thread); i++)
+		pthread_join(thread[i], NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(c.sum); i++)
+		assert_int_equal(c.sum[i], ARRAY_SIZE(thread) * (TURNS / 4));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,8 +328,13 @@ int main(void)
 		cmocka_unit_test(another_revokes_the_bias_and_it_comes_back),
 		cmocka_unit_test(another_waits_while_the_owner_is_inside),
 		cmocka_unit_test(who_is_inside_can_tell),
-		cmocka_unit_test(only_one_thread_ever_owns_the_bias),
+		cmocka_unit_test(each_owner_has_an_inside_of_its_own),
+		cmocka_unit_test(threads_beyond_the_last_slot_do_not_own_the_bias),
+		cmocka_unit_test(the_heir_is_left_the_lock),
+		cmocka_unit_test(others_sleep_behind_the_heir),
+		cmocka_unit_test(who_waits_is_served_while_others_stream),
 		cmocka_unit_test(no_two_are_inside),
+		cmocka_unit_test(no_two_of_many_streams_are_inside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

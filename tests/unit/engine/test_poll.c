@@ -4,6 +4,10 @@
  * engine: read what came, wherever it came by, acknowledge it, look at the clock.
  */
 #include "lanes.h"
+
+#include <pthread.h>
+#include <sched.h>
+
 #include "transport/qp.h"
 
 #define POLLS_PER_CLOCK ENG_POLLS_PER_CLOCK
@@ -33,6 +37,47 @@ static void send_words(struct side *s, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		assert_int_equal(send(s, (struct ibv_send_wr){.wr_id = i, .opcode = IBV_WR_SEND}, 8), 0);
+}
+
+/* --- while another thread has the lock --- */
+
+struct holder {
+	struct engine *engine;
+	_Atomic bool holds, let_go;
+};
+
+static void *hold_lock(void *arg)
+{
+	struct holder *h = arg;
+
+	eng_lock(h->engine);
+	h->holds = true;
+	while (!h->let_go)
+		sched_yield();
+	eng_unlock(h->engine);
+	return NULL;
+}
+
+/* It may have been preempted. A poll that waited for it would not come back here. */
+static void empty_polls_do_not_wait_for_who_has_the_lock(void **state)
+{
+	struct joined *j = join_biased();
+	struct holder h = {.engine = j->w->b.engine};
+	struct ibv_wc wc[16];
+	pthread_t thread;
+
+	give(&j->w->b, 1);
+	assert_int_equal(pthread_create(&thread, NULL, hold_lock, &h), 0);
+	while (!h.holds)
+		sched_yield();
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(poll_once(&j->w->b, wc), 0);
+	send_words(&j->w->a, 1);
+	assert_int_equal(poll_once(&j->w->b, wc), 0); /* who has the lock makes progress */
+	h.let_go = true;
+	pthread_join(thread, NULL);
+	assert_int_equal(poll_once(&j->w->b, wc), 1);
+	part(j);
 }
 
 /* --- what came --- */
@@ -273,6 +318,7 @@ static void a_poll_tells_whether_it_moved_anything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(empty_polls_do_not_wait_for_who_has_the_lock),
 		cmocka_unit_test(polls_read_what_comes_by_packets),
 		cmocka_unit_test(polls_look_into_every_lane),
 		cmocka_unit_test(who_wants_none_gets_none),
