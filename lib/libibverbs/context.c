@@ -141,6 +141,11 @@ static bool wants_general_only(void)
 
 static int start_engine(struct soft_context *ctx)
 {
+	const struct ibv_odp_caps *odp = &ctx->attr.odp_caps;
+	struct eng_odp on_demand = {.rc = odp->per_transport_caps.rc_odp_caps,
+				    .uc = odp->per_transport_caps.uc_odp_caps,
+				    .ud = odp->per_transport_caps.ud_odp_caps,
+				    .xrc = ctx->attr.xrc_odp_caps};
 	struct eng_config config = {
 		.devpage = ctx->devpage,
 		.link_ops = &link_ops,
@@ -154,6 +159,7 @@ static int start_engine(struct soft_context *ctx)
 		.unlocked = wakeups_run,
 		.barrier = context_barrier(),
 		.general_only = wants_general_only(),
+		.odp = &on_demand,
 		.ctx = ctx,
 	};
 	int rc = eng_create(&config, &ctx->engine);

@@ -288,6 +288,7 @@ static int engine_add(struct soft_context *ctx, const struct foreign *f,
 		.length = resp->length_bytes,
 		.iova = resp->iova,
 		.access = (int)resp->access | (f->peer ? IBV_ACCESS_ON_DEMAND : 0),
+		.is_pinned = !(resp->access & IBV_ACCESS_ON_DEMAND),
 	};
 
 	return eng_mr_add(ctx->engine, &attr);

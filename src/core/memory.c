@@ -47,6 +47,12 @@ struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int access)
 	return mr;
 }
 
+/* all of the program's memory by one key, on demand; its addresses are the program's */
+static bool is_implicit(u64 start, u64 length, int access)
+{
+	return access & IB_ACCESS_ON_DEMAND && !start && length == UINT64_MAX;
+}
+
 int core_mr_check(const struct ib_device *device, u64 start, u64 length, u64 iova, int access)
 {
 	const int known = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
@@ -56,6 +62,9 @@ int core_mr_check(const struct ib_device *device, u64 start, u64 length, u64 iov
 
 	if (access & IB_ACCESS_ON_DEMAND && !(device->attrs.odp_caps.general_caps & IB_ODP_SUPPORT))
 		return -EOPNOTSUPP;
+	if (is_implicit(start, length, access) &&
+	    (iova || !(device->attrs.odp_caps.general_caps & IB_ODP_SUPPORT_IMPLICIT)))
+		return -EINVAL;
 	if (access & IB_ACCESS_REMOTE_ATOMIC && device->attrs.atomic_cap == IB_ATOMIC_NONE)
 		return -EOPNOTSUPP;
 	if (access & IB_ACCESS_FLUSH_GLOBAL &&

@@ -38,6 +38,7 @@ int eng_create(const struct eng_config *config, struct engine **engine)
 	INIT_LIST_HEAD(&e->srqs);
 	INIT_LIST_HEAD(&e->mcast);
 	INIT_LIST_HEAD(&e->mws);
+	eng_odp_init(e, config->odp);
 	eng_put_init(e);
 	*engine = e;
 	return 0;

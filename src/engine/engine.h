@@ -153,6 +153,12 @@ struct eng_link_ops {
 	void (*bad_qkey)(void *link, struct eng_lane_in *lane, const struct wire_packet *pkt);
 };
 
+/** struct eng_odp - what each transport may do with memory that is paged on demand: bits of
+ *  enum ibv_odp_transport_cap_bits */
+struct eng_odp {
+	uint32_t rc, uc, ud, xrc;
+};
+
 /** struct eng_config - what an engine is made of; copied */
 struct eng_config {
 	/** the adapter's live port attributes: LID, tables, state */
@@ -177,6 +183,8 @@ struct eng_config {
 	/** no request and no record takes a fast path (docs/ARCHITECTURE.md, Fast paths). Packets
 	 *  and completions are the same as with fast paths */
 	bool general_only;
+	/** capabilities of on-demand paging, which are enforced; NULL: all */
+	const struct eng_odp *odp;
 	/** kick() - call eng_tick() at @by, which is earlier than was known, because of a timer
 	 *  or of a packet that waits for room. May be NULL */
 	void (*kick)(void *ctx, mono_t by);
@@ -238,6 +246,8 @@ struct eng_mr_attr {
 	uint64_t length;
 	uint64_t iova;	/* address in work requests and on the wire */
 	int access;	/* ibv_access_flags */
+	bool is_pinned; /* IBV_ACCESS_ON_DEMAND is not the program's wish: the memory is another
+			 * process's, and is fetched when it is used */
 };
 /** eng_mr_add() - Return: 0; -EEXIST; -ENOMEM; -EINVAL (wraps, rights) */
 int eng_mr_add(struct engine *engine, const struct eng_mr_attr *attr);

@@ -139,21 +139,33 @@ static void *place(const struct engine *e, const struct eng_mr *mr, uint64_t va,
 	return at;
 }
 
-void *eng_mem_run(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t *len,
-		  int access)
+/* the region of a key of the program's own; NULL: it is not for this @access */
+static const struct eng_mr *own_mr(struct engine *e, uint32_t pd, uint32_t key, int access)
 {
 	const struct eng_mr *mr = find_mr(e, key);
 
-	if (unlikely(!eng_mr_allows(mr, pd, key, access) || mr->is_window))
+	return likely(eng_mr_allows(mr, pd, key, access) && !mr->is_window) ? mr : NULL;
+}
+
+void *eng_mem_run(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va, uint64_t *len,
+		  int access, enum tp_key whose)
+{
+	const struct eng_mr *mr = own_mr(qp->engine, pd, key, access);
+
+	if (unlikely(!mr || !eng_odp_serves(qp, mr, access, whose)))
 		return NULL;
-	return place(e, mr, va, len, access);
+	return place(qp->engine, mr, va, len, access);
 }
 
 void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access)
 {
+	const struct eng_mr *mr = own_mr(e, pd, key, access);
 	uint64_t run = len;
-	void *at = eng_mem_run(e, pd, key, va, &run, access);
+	void *at;
 
+	if (unlikely(!mr || eng_odp_depends(e, mr)))
+		return NULL;
+	at = place(e, mr, va, &run, access);
 	return likely(run == len) ? at : NULL;
 }
 
@@ -175,7 +187,9 @@ void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_
 {
 	const struct eng_mr *mr = remote_mr(qp, pd, key, access);
 
-	return likely(mr) ? place(qp->engine, mr, va, len, access) : NULL;
+	if (unlikely(!mr || !eng_odp_serves(qp, mr, access, TP_KEY_REMOTE)))
+		return NULL;
+	return place(qp->engine, mr, va, len, access);
 }
 
 bool eng_mem_grants(const struct eng_qp *qp, uint32_t pd, uint32_t key, int access)

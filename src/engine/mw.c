@@ -159,6 +159,7 @@ int eng_mw_bind(struct eng_qp *qp, const struct tp_send_wr *wr)
 	mw->mr.attr.length = wr->bind.length_bytes;
 	mw->mr.attr.iova = wr->bind.access & IBV_ACCESS_ZERO_BASED ? 0 : wr->remote_addr;
 	mw->mr.attr.access = wr->bind.access | (mr->attr.access & IBV_ACCESS_ON_DEMAND);
+	mw->mr.attr.is_pinned = mr->attr.is_pinned;
 	mw->region = mr;
 	mw->qpn = qp->init.qpn;
 	mr->windows++;

@@ -232,6 +232,8 @@ struct engine {
 	bool notified;	/* an armed CQ's event was raised in this turn */
 	bool probes; /* eng_mem() checks that memory is mapped: some was unmapped, or is paged on
 		      * demand */
+	bool odp_is_limited; /* a bit is missing in @odp */
+	struct eng_odp odp;
 	struct eng_table qps, mrs, xrc_srqs;
 	struct list_head mws; /* eng_mw */
 	struct eng_mr *recent_mr[ENG_RECENT_MRS];
@@ -301,14 +303,26 @@ static inline bool eng_may_store(int remote, int local)
 {
 	return !(remote & ENG_REMOTE_STORES) || local & IBV_ACCESS_LOCAL_WRITE;
 }
+/** eng_odp_init() - @odp: eng_config.odp */
+void eng_odp_init(struct engine *e, const struct eng_odp *odp);
+/** eng_odp_depends() - do the capabilities decide about uses of @mr? */
+static inline bool eng_odp_depends(const struct engine *e, const struct eng_mr *mr)
+{
+	return unlikely(e->odp_is_limited && mr->attr.access & IBV_ACCESS_ON_DEMAND &&
+			!mr->attr.is_pinned);
+}
+/** eng_odp_serves() - may @qp use @mr so (odp.c)? */
+bool eng_odp_serves(const struct eng_qp *qp, const struct eng_mr *mr, int access,
+		    enum tp_key whose);
 /** eng_mr_pd() - the protection domain of @key; that of no region when there is none */
 uint32_t eng_mr_pd(struct engine *e, uint32_t key);
-/** eng_mem_run() - the host address of memory that the program itself names by @key, and in
- *  *@len how much of it is in one piece. NULL: it may not be used so */
-void *eng_mem_run(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t *len,
-		  int access);
-/** eng_mem() - eng_mem_run() of memory that must be in one piece. NULL: it may not be used so, or
- *  it is in several pieces */
+/** eng_mem_run() - the host address of memory that the program itself names by @key, in a
+ *  request or receive of @qp, and in *@len how much of it is in one piece. @whose: what uses it.
+ *  NULL: it may not be used so */
+void *eng_mem_run(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va, uint64_t *len,
+		  int access, enum tp_key whose);
+/** eng_mem() - as eng_mem_run(), of memory that must be in one piece, and for whatever QP. NULL:
+ *  it may not be used so, it is in several pieces, or it depends on the QP */
 void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access);
 /** eng_mem_remote() - eng_mem_run() of memory that the peer of @qp names by @key. @pd: the
  *  protection domain that the key must belong to */

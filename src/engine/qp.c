@@ -23,7 +23,7 @@ static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int acc
 
 	if (whose == TP_KEY_REMOTE)
 		return eng_mem_remote(qp, pd, key, va, len, access);
-	at = eng_mem_run(qp->engine, pd, key, va, len, access);
+	at = eng_mem_run(qp, pd, key, va, len, access, whose);
 	/* an unreliable request has its completion before its payload is loaded */
 	if (at && !access && qp->init.type != IBV_QPT_RC && unlikely(!guard_probe(at, *len)))
 		return NULL;

@@ -298,9 +298,9 @@ static void *ee_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int acc
 		    enum tp_key whose)
 {
 	struct eng_qp *qp = ctx;
-	const struct eng_qp *user = whose == TP_KEY_SEND     ? qp->ee->from :
+	const struct eng_qp *user = whose == TP_KEY_REMOTE  ? qp->ee->to :
 				    whose == TP_KEY_RECEIVE ? qp->ee->receiver :
-							      qp->ee->to;
+							      qp->ee->from;
 
 	/* a response that is made later was checked with its request */
 	if (whose == TP_KEY_REMOTE)
@@ -308,8 +308,8 @@ static void *ee_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int acc
 				      va, len, access);
 	if (!user)
 		return NULL;
-	return eng_mem_run(qp->engine, whose == TP_KEY_RECEIVE ? user->recv_rq->pd : user->init.pd, key,
-			   va, len, access);
+	return eng_mem_run(qp, whose == TP_KEY_RECEIVE ? user->recv_rq->pd : user->init.pd, key,
+			   va, len, access, whose);
 }
 
 static bool ee_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr)

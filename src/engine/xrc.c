@@ -53,7 +53,7 @@ void *eng_xrc_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int acces
 	struct eng_qp *qp = ctx;
 
 	if (whose == TP_KEY_RECEIVE)
-		return eng_mem_run(qp->engine, qp->recv_rq->pd, key, va, len, access);
+		return eng_mem_run(qp, qp->recv_rq->pd, key, va, len, access, whose);
 	return eng_mem_remote(qp, pd_of_request(qp, key), key, va, len, access);
 }
 

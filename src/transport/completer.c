@@ -289,7 +289,7 @@ static enum ibv_wc_status take_data(struct tp_qp *qp, const struct tp_sqe *sqe,
 	uint32_t offset = tp_psn_distance(sq->una, sqe->first_psn) << qp->mtu_shift;
 	struct tp_cursor at = tp_cursor_at(sge, sqe->num_sge, offset);
 
-	switch (tp_scatter(qp, TP_KEY_SEND, sge, sqe->num_sge, &at, data, len)) {
+	switch (tp_scatter(qp, tp_key_of(sqe), sge, sqe->num_sge, &at, data, len)) {
 	case TP_COPY_OK:
 		return IBV_WC_SUCCESS;
 	case TP_COPY_TOO_SHORT:

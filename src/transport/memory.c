@@ -39,9 +39,27 @@ bool tp_add_pieces(struct tp_qp *qp, enum tp_key whose, uint32_t key, uint64_t v
 	return true;
 }
 
+enum tp_key tp_key_of(const struct tp_sqe *sqe)
+{
+	switch (sqe->opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_ATOMIC_WRITE:
+		return TP_KEY_WRITE;
+	case IBV_WR_RDMA_READ:
+		return TP_KEY_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return TP_KEY_ATOMIC;
+	default:
+		return TP_KEY_SEND;
+	}
+}
+
 bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 	       uint32_t length_bytes, struct tp_packet_out *out)
 {
+	enum tp_key whose = tp_key_of(tp_sqe(qp, index));
 	const struct tp_sge *sge = tp_sges(qp, index);
 
 	out->num_pieces = 0;
@@ -49,7 +67,7 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 		const struct tp_sge *s = &sge[at->sge];
 		uint32_t len = MIN(s->length_bytes - at->offset, length_bytes);
 
-		if (unlikely(!tp_add_pieces(qp, TP_KEY_SEND, s->lkey, s->addr + at->offset, len, 0,
+		if (unlikely(!tp_add_pieces(qp, whose, s->lkey, s->addr + at->offset, len, 0,
 					    out)))
 			return false;
 		length_bytes -= len;

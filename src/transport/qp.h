@@ -535,6 +535,8 @@ enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge
  *  Return: false on a violation */
 bool tp_add_pieces(struct tp_qp *qp, enum tp_key whose, uint32_t key, uint64_t va,
 		   uint32_t length_bytes, int access, struct tp_packet_out *out);
+/** tp_key_of() - whose key names the local memory of a request */
+enum tp_key tp_key_of(const struct tp_sqe *sqe);
 /** tp_gather() - the host addresses of @length_bytes of the request @index
  *  from @at, which moves on. Return: false on a violation */
 bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,

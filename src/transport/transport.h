@@ -167,9 +167,16 @@ struct tp_packet_out {
 	uint8_t num_pieces;
 };
 
-/** enum tp_key - a key of a send request, of the peer (rkey rules), or of a receive,
- *  which belongs to the PD of its queue */
-enum tp_key { TP_KEY_SEND, TP_KEY_REMOTE, TP_KEY_RECEIVE };
+/** enum tp_key - a key of a request of the send queue, by what the request does; of the peer
+ *  (rkey rules); or of a receive, which belongs to the PD of its queue */
+enum tp_key {
+	TP_KEY_SEND,
+	TP_KEY_WRITE,
+	TP_KEY_READ,
+	TP_KEY_ATOMIC,
+	TP_KEY_REMOTE,
+	TP_KEY_RECEIVE,
+};
 
 /** struct tp_ops - what a QP needs from its engine; ctx is tp_qp.ctx */
 struct tp_ops {

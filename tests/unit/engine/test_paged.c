@@ -198,7 +198,7 @@ static void neighbours_are_one_piece(void **state)
 	for (unsigned i = 0; i < PAGES; i++)
 		page[i] = ALIGN_UP((uintptr_t)w->b.memory, PAGE) + i * PAGE;
 	assert_int_equal(eng_paged_map(w->b.engine, SECOND, 1, RIGHTS, &mapping), 0);
-	assert_ptr_equal(eng_mem_run(w->b.engine, 1, SECOND, IOVA, &len, 0), byte_at(0));
+	assert_ptr_equal(eng_mem_run(w->b.qp, 1, SECOND, IOVA, &len, 0, TP_KEY_SEND), byte_at(0));
 	assert_int_equal(len, BYTES);
 	assert_ptr_equal(eng_mem(w->b.engine, 1, SECOND, IOVA, BYTES, 0), byte_at(0));
 }

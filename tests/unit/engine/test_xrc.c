@@ -248,7 +248,7 @@ static void a_message_invalidates_what_its_srqs_domain_has(void **state)
 		run(x->w);
 		assert_int_equal(take(&x->w->a).status, own ? IBV_WC_SUCCESS :
 							      IBV_WC_REM_ACCESS_ERR);
-		assert_int_equal(!eng_mem_run(e, 1, 0x501, page, &len, 0), own);
+		assert_int_equal(!eng_mem_run(x->w->b.qp, 1, 0x501, page, &len, 0, TP_KEY_SEND), own);
 		if (own) {
 			wc = received(x, 0);
 			assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
