@@ -8,6 +8,22 @@ TESTS = [("ib_send", "RC"), ("ib_send", "UC"), ("ib_send", "UD"), ("ib_write", "
          ("ib_write", "UC"), ("ib_read", "RC")]
 LAT = [(f"{name}_lat", transport) for name, transport in TESTS]
 BW = [(f"{name}_bw", transport) for name, transport in TESTS]
+# of both sides; FILES: a directory with a file "buffer"
+OPTIONS = [
+    "ib_write_bw --report_gbits",
+    "ib_write_bw --report-both -b",
+    "ib_send_bw --inline_recv=64 -s 64",
+    "ib_write_bw --cq-mod=1",
+    "ib_write_bw --cq-mod=25",
+    "ib_write_bw --tclass=32 -x 0",
+    "ib_write_bw --pkey_index=0",
+    "ib_send_bw -c UD --pkey_index=0",
+    "ib_write_bw --rate_limit=1 --rate_limit_type=SW",
+    "ib_write_bw --use_old_post_send",
+    "ib_read_bw --use_old_post_send",
+    "ib_send_bw -c UD --use_old_post_send",
+    "ib_write_bw --mmap=FILES/buffer",
+]
 ATOMICS = ["FETCH_AND_ADD", "CMP_AND_SWAP"]
 
 
@@ -115,3 +131,12 @@ def test_across_a_tree(tree):
 def test_inline_and_gid(pair):
     pair.pair("ib_send_lat", "-I", "64", "-s", "64", "-n", "100")
     pair.pair("ib_write_bw", "-x", "0", "-n", "100")
+
+
+@pytest.mark.parametrize("args", OPTIONS, ids=lambda args: args.replace(" ", "_"))
+def test_options(pair, tmp_path, args):
+    """Options that none of the tests above has, of both sides."""
+    (tmp_path / "buffer").write_bytes(bytes(1 << 20))
+    program, *flags = args.replace("FILES", str(tmp_path)).split()
+    _, out = pair.pair(program, "-F", "-n", "100", *flags)
+    assert table_rows(out), out
