@@ -184,7 +184,7 @@ static void turn_away(struct listener *l)
 	fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd >= 0) {
 		endpoint_send(fd, -EMFILE, NULL, 0, NULL, 0);
-		close(fd);
+		rt_close_socket(fd);
 	}
 	if (!l->full)
 		rt_log("softibd has no free descriptor and refuses programs: raise its limit (ulimit -n)");
@@ -203,7 +203,7 @@ static void greet(struct listener *l, int fd)
 		if (ret == -EACCES)
 			peer_log(&peer, "turned away: it is user %u's", peer.uid);
 		endpoint_send(fd, ret, NULL, 0, NULL, 0);
-		close(fd);
+		rt_close_socket(fd);
 		return;
 	}
 	l->full = false;

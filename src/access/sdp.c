@@ -65,7 +65,7 @@ struct session {
 
 static void close_waiting(struct session *s, struct waiting *w)
 {
-	close(w->fd[0]);
+	rt_close_foreign(w->fd[0]);
 	if (w->fd[1] >= 0)
 		close(w->fd[1]);
 	list_del(&w->node);
@@ -97,7 +97,7 @@ static void close_session(struct session *s)
 	if (s->detached)
 		s->endpoint->num_detached--;
 	else
-		close(s->fd);
+		rt_close_socket(s->fd);
 	guest_leave(&s->guest);
 	list_del(&s->node);
 	rt_free(s);
@@ -171,7 +171,7 @@ static int hand_over(struct session *s, int fd, const struct abi_sdp_names *name
 	struct waiting *w;
 
 	if (s->num_queued >= BACKLOG_MAX || !(w = rt_zalloc(sizeof(*w)))) {
-		close(fd);
+		rt_close_foreign(fd);
 		return -ENOMEM;
 	}
 	w->fd[0] = fd;
@@ -213,7 +213,8 @@ static bool discard_filler(const struct session *s)
 	u32 left = s->filler_bytes;
 
 	while (left) {
-		ssize_t n = recv(s->stream_fd, bytes, MIN(left, (u32)sizeof(bytes)), MSG_DONTWAIT);
+		ssize_t n = rt_receive(s->stream_fd, bytes, MIN(left, (u32)sizeof(bytes)),
+				       MSG_DONTWAIT, NULL, 0);
 
 		if (n <= 0)
 			return false;
@@ -305,7 +306,7 @@ static void on_resolved(void *ctx, const struct rdma_addr *addr, int memory)
 		return;
 	}
 	rt_io_watch(&s->io, false, false);
-	close(s->fd);
+	rt_close_socket(s->fd);
 	s->fd = -1;
 	s->detached = true;
 	s->endpoint->num_detached++;
@@ -511,7 +512,7 @@ void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd, const struct peer
 
 	if (!s) {
 		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
-		close(fd);
+		rt_close_socket(fd);
 		return;
 	}
 	s->pid = peer ? peer->pid : 0;

@@ -57,9 +57,9 @@ static ssize_t move_some(struct relay *r, int from)
 		f->at += n > 0 ? (uint32_t)n : 0;
 		return may_wait(n) ? 0 : n;
 	}
-	n = recv(r->fd[from], f->buffer, sizeof(f->buffer), MSG_DONTWAIT);
+	n = rt_receive(r->fd[from], f->buffer, sizeof(f->buffer), MSG_DONTWAIT, NULL, 0);
 	if (n < 0)
-		return may_wait(n) ? 0 : -1;
+		return n == -EAGAIN || n == -EINTR ? 0 : -1;
 	if (!n) {
 		shutdown(r->fd[!from], SHUT_WR);
 		f->ended = true;

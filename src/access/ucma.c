@@ -13,6 +13,7 @@
 #include "abi/fds.h"
 #include "access/devices.h"
 #include "access/ucma_private.h"
+#include "runtime/posix/closer.h"
 
 #define COMMANDS_PER_TURN 16
 #define FDS_OF_A_SESSION  2
@@ -150,10 +151,10 @@ static void close_session(struct ucma_session *s)
 	while (!list_empty(&s->ids))
 		ucma_id_drop(list_first_entry(&s->ids, struct ucma_id, node));
 	rt_io_watch(&s->news, false, false);
-	close(s->fd);
+	rt_close_socket(s->fd);
 	if (s->control_fd >= 0) {
 		rt_io_watch(&s->control, false, false);
-		close(s->control_fd);
+		rt_close_socket(s->control_fd);
 	}
 	guest_leave(&s->guest);
 	list_del(&s->node);
@@ -174,10 +175,10 @@ static void on_command(struct rt_io *io, bool readable, bool writable)
 	struct ucma_session *s = container_of(io, struct ucma_session, control);
 
 	for (int i = 0; i < COMMANDS_PER_TURN; i++) {
-		ssize_t n = recv(s->control_fd, s->ucma->in, sizeof(s->ucma->in),
-				 MSG_DONTWAIT);
+		ssize_t n = rt_receive(s->control_fd, s->ucma->in, sizeof(s->ucma->in),
+				       MSG_DONTWAIT, NULL, 0);
 
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		if (n == -EAGAIN || n == -EINTR)
 			return;
 		if (n <= 0 || answer(s, (size_t)n)) {
 			close_session(s);
@@ -204,6 +205,7 @@ static int open_file(struct ucma_session *s, size_t bytes)
 		return ret;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
+	rt_refuse_fds(pair[0]);
 	fds[0] = pair[1];
 	fds[1] = s->ucma->page.fd;
 	ret = endpoint_send(s->fd, 0, NULL, 0, fds, 2);
@@ -229,8 +231,8 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 		ucma_flush(s);
 	if (!readable)
 		return;
-	n = recv(s->fd, s->ucma->in, sizeof(s->ucma->in), MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	n = rt_receive(s->fd, s->ucma->in, sizeof(s->ucma->in), MSG_DONTWAIT, NULL, 0);
+	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n > 0 && s->control_fd >= 0) /* nothing is said there any more */
 		return;
@@ -264,7 +266,7 @@ void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 
 	if (!s) {
 		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
-		close(fd);
+		rt_close_socket(fd);
 		return;
 	}
 	s->ucma = ucma;
@@ -311,6 +313,8 @@ int ucma_create(struct rt *rt, const char *dir, struct ucma **out)
 				      &ucma->listener);
 	if (ret)
 		goto undo_page;
+	if (ucma->listener)
+		listener_refuse_fds(ucma->listener);
 	*out = ucma;
 	return 0;
 

@@ -254,7 +254,7 @@ void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 
 	if (!s) {
 		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
-		close(fd);
+		rt_close_socket(fd);
 		return;
 	}
 	s->pid = peer->pid;

@@ -384,7 +384,7 @@ void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
 
 	if (!s) {
 		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
-		close(fd);
+		rt_close_socket(fd);
 		return;
 	}
 	s->uverbs = uverbs;

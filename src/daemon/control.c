@@ -350,7 +350,7 @@ static void refuse(int fd, const char *why)
 
 	snprintf(text, sizeof(text), "{\"error\":\"%s\"}", why);
 	control_send(fd, text, strlen(text), NULL);
-	close(fd);
+	rt_close_socket(fd);
 }
 
 static bool is_user(int fd, uid_t uid)

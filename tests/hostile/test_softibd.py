@@ -24,6 +24,7 @@ from interop.test_bad_input import (ALLOC_PD, GET_CONTEXT, OPEN_PORT, OPEN_UMAD,
 from interop.test_kill import softibd_pid
 from interop.test_sdp import Raw
 
+OPEN_RDMA_CM, SDP_PORT = 4, 7473
 RING, ASLEEP = 4096, 72  # src/abi/reader.h, src/abi/ring.h
 
 
@@ -314,20 +315,50 @@ def opened_umad(fabric):
 
 
 @contextlib.contextmanager
+def opened_rdma_cm(fabric):
+    with connect(fabric, "rdma_cm") as sock:
+        sock.send(abi_open(OPEN_RDMA_CM, node=b"n1"))
+        _, fds, _, _ = socket.recv_fds(sock, 4096, 4)
+        for fd in fds[1:]:
+            os.close(fd)
+        with socket.socket(fileno=fds[0]) as commands:
+            yield sock, commands
+
+
+@contextlib.contextmanager
+def stream_of_sdp(fabric):
+    """A program's end of the stream of a connection from n2 to n1."""
+    listener, client = Raw(fabric, node=b"n1"), Raw(fabric, node=b"n2")
+    program, softibd = socket.socketpair()
+    with listener.sock, client.sock, program, softibd:
+        assert listener.ask(Raw.BIND, Raw.address(port=SDP_PORT)) == 0
+        assert listener.ask(Raw.LISTEN, number=1) == 0
+        assert client.ask(Raw.CONNECT, Raw.address(port=SDP_PORT), (softibd.fileno(),)) == 0
+        softibd.close()
+        yield program
+
+
+@contextlib.contextmanager
 def victim(fabric, name):
     """A connection to softibd on which it reads, or which it closes."""
     with contextlib.ExitStack() as stack:
-        if name in ("uverbs", "umad", "control"):
+        if name in ("uverbs", "umad", "rdma_cm", "control"):
             yield stack.enter_context(connect(fabric, name))
         elif name in ("MAD", "ioctl"):
             yield stack.enter_context(opened_umad(fabric))[name == "ioctl"]
+        elif name in ("news", "commands"):
+            yield stack.enter_context(opened_rdma_cm(fabric))[name == "commands"]
+        elif name == "sdp":
+            yield stack.enter_context(Raw(fabric).sock)
+        elif name == "stream":
+            yield stack.enter_context(stream_of_sdp(fabric))
         else:
             program = stack.enter_context(Program(fabric))
             yield stack.enter_context(socket.socket(fileno=os.dup(program.fd(name))))
 
 
-@pytest.mark.parametrize("name", ["uverbs", "umad", "control", "MAD", "ioctl", "LANES", "WINDOWS",
-                                  "ASYNC_READ", "ASYNC_WRITE"])
+@pytest.mark.parametrize("name", ["uverbs", "umad", "rdma_cm", "control", "MAD", "ioctl", "news", "commands",
+                                  "sdp", "stream", "LANES", "WINDOWS", "ASYNC_READ", "ASYNC_WRITE"])
 def test_a_descriptor_whose_close_waits(shared, name):
     """softibd reads the message, or closes the socket in which it still is: a message
     of no bytes is taken for the end."""
@@ -337,6 +368,35 @@ def test_a_descriptor_whose_close_waits(shared, name):
                 hand_over(shared, sock, messages, slow)
                 softibd_answers(shared)
             innocents_go_on(shared)
+
+
+def test_a_slow_descriptor_in_a_connection_that_is_turned_away(shared):
+    """What came with a message that softibd did not even read."""
+    with limit_of_files(softibd_pid(shared), 1200), contextlib.ExitStack() as idle:
+        for sock in iter(lambda: idle_session(shared, "umad"), None):
+            idle.enter_context(sock)
+        with slow_to_close() as slow:
+            with stopped(softibd_pid(shared)), connect(shared, "umad") as sock, \
+                    contextlib.suppress(PermissionError):
+                socket.send_fds(sock, [bytes(32)], [slow.fileno()])
+                os.close(slow.detach())
+            innocents_go_on(shared)
+
+
+def test_a_slow_descriptor_in_a_stream_that_goes_nowhere(shared):
+    """softibd closes a program's stream with what it has not read of it: nobody listens."""
+    with slow_to_close() as slow:
+        program, softibd = socket.socketpair()
+        with program, softibd, Raw(shared, node=b"n2").sock as session:
+            socket.send_fds(program, [bytes(32)], [slow.fileno()])
+            message = struct.pack("=IIi28s", Raw.CONNECT, 0, 0, Raw.address(port=1))
+            with stopped(softibd_pid(shared)), contextlib.suppress(PermissionError):
+                socket.send_fds(session, [message], [softibd.fileno()])
+                softibd.close()
+                program.close()
+                os.close(slow.detach())
+            softibd_answers(shared)
+        innocents_go_on(shared)
 
 
 def test_connections_that_nobody_waits_for(shared):

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/posix/closer.h"
 #include "ulp/sdp/private.h"
 #include "ulp/sdp/trace.h"
 
@@ -69,7 +70,7 @@ struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int f
 	struct sdp_conn *c = rt_zalloc(sizeof(*c));
 
 	if (!c) {
-		close(fd);
+		rt_close_foreign(fd);
 		return NULL;
 	}
 	c->rt = rt;
@@ -124,7 +125,7 @@ void sdp_conn_destroy(struct sdp_conn *c)
 	sdp_queue_close(c);
 	if (c->id)
 		rdma_destroy_id(c->id);
-	close(c->fd);
+	rt_close_foreign(c->fd);
 	if (c->program_fd >= 0)
 		close(c->program_fd);
 	list_del(&c->node);

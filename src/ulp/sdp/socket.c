@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/posix/closer.h"
 #include "ulp/sdp/private.h"
 
 #define RESOLVE_MS	    2000
@@ -341,7 +342,7 @@ int sdp_socket_connect(struct sdp_socket *s, const struct sockaddr *addr, int fd
 	int ret;
 
 	if (!s->id || s->listens) {
-		close(fd);
+		rt_close_foreign(fd);
 		return -EISCONN;
 	}
 	c = sdp_conn_create(s->rt, s, fd);

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/posix/closer.h"
 #include "ulp/sdp/private.h"
 
 /* --- to the program --- */
@@ -150,12 +151,12 @@ static void at_eof(struct sdp_conn *c)
 	}
 }
 
-/* The program had nothing to read. @n: what recv(2) has returned */
+/* The program had nothing to read. @n: what rt_receive() has returned */
 static void at_no_bytes(struct sdp_conn *c, ssize_t n)
 {
 	if (!n) {
 		at_eof(c);
-	} else if (errno == EAGAIN || errno == EINTR) {
+	} else if (n == -EAGAIN || n == -EINTR) {
 		c->readable = false;
 	} else { /* the program ended with bytes unread: as TCP, a reset */
 		c->tx_eof = c->rx_eof = true;
@@ -173,7 +174,8 @@ static bool at_mark(const struct sdp_conn *c)
 	return !ioctl(c->fd, SIOCATMARK, &mark) && mark;
 }
 
-/* recv(2) of the program's bytes, those of the ring first. Return: how many; 0: none */
+/* The program's bytes, those of the ring first. Descriptors that it sends along are closed as foreign
+ * ones. Return: how many; 0: none */
 static u32 take(struct sdp_conn *c, void *to, u32 room)
 {
 	u32 rest = sdp_ring_take(c, to, room);
@@ -181,7 +183,7 @@ static u32 take(struct sdp_conn *c, void *to, u32 room)
 
 	if (rest)
 		return rest;
-	n = recv(c->fd, to, room, MSG_DONTWAIT);
+	n = rt_receive(c->fd, to, room, MSG_DONTWAIT, NULL, 0);
 	if (n <= 0)
 		at_no_bytes(c, n);
 	else
