@@ -331,6 +331,17 @@ struct ib_mad_agent *ib_register_mad_agent_(struct ib_device *device, u32 port_n
  *  before this returns; received MADs that it holds stay its own to free */
 void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent);
 
+/** struct ib_mad_keeper - who counts the memory that reassemblies of an agent take, each with the context
+ *  of its handlers. @take: Return: false: there is no room for @bytes, and the transfer is aborted.
+ *  @give: @bytes of one take() are free again */
+struct ib_mad_keeper {
+	bool (*take)(void *context, size_t bytes);
+	void (*give)(void *context, size_t bytes);
+};
+
+/** ib_mad_agent_set_keeper() - before the agent has received anything. @keeper: must outlive it */
+void ib_mad_agent_set_keeper(struct ib_mad_agent *mad_agent, const struct ib_mad_keeper *keeper);
+
 /** ib_mad_agent_for_each() - call @fn for every agent and snoop on @device
  *  @fn: returns 0 to go on; it must not register or unregister any
  *  Return: 0, or what @fn returned */

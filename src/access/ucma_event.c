@@ -78,6 +78,7 @@ void ucma_event_free(struct ucma_event *event)
 	list_del(&event->of_id);
 	if (event->request)
 		event->request->request = NULL;
+	guest_give(event->charged, &event->id->session->guest, sizeof(*event));
 	rt_free(event);
 }
 
@@ -125,6 +126,8 @@ u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to)
 	list_for_each_entry_safe(event, next, &id->events, of_id) {
 		list_del(&event->node);
 		list_add_tail(&event->node, &to->queue);
+		from->guest.bytes -= sizeof(*event);
+		to->guest.bytes += sizeof(*event);
 		if (event->request)
 			ucma_id_move(event->request, to);
 		moved++;
@@ -162,6 +165,19 @@ static void name_mcast(struct ucma_event *news, const struct rdma_cm_event *even
 	news->resp.id = news->mcast->number;
 }
 
+/* Return: NULL: no memory, or the programs of the node have their share */
+static struct ucma_event *alloc(struct ucma_session *s)
+{
+	struct guest_node *charged = guest_take(&s->guest, sizeof(struct ucma_event));
+	struct ucma_event *event = charged ? rt_zalloc(sizeof(*event)) : NULL;
+
+	if (event)
+		event->charged = charged;
+	else if (charged)
+		guest_give(charged, &s->guest, sizeof(*event));
+	return event;
+}
+
 int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 {
 	bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -171,10 +187,12 @@ int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 	ucma_changed(ucma_page_of(id->session), id->number);
 	if (!request && !id->uid)
 		return 0;
-	news = rt_zalloc(sizeof(*news));
+	news = alloc(id->session);
 	if (news && request)
 		told = id_of_request(cm_id, id);
 	if (!news || !told) {
+		if (news)
+			guest_give(news->charged, &id->session->guest, sizeof(*news));
 		rt_free(news);
 		return request; /* refused; other news are lost, as in a kernel without
 				   memory */

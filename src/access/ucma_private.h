@@ -14,7 +14,7 @@
 #include "rdma/rdma_cm.h"
 
 #define UCMA_IDS_MAX	65536 /* of one session: a program that makes more is refused */
-#define UCMA_ID_BYTES	2048  /* what one takes, with its events */
+#define UCMA_ID_BYTES	2048  /* what one takes, without its events */
 #define UCMA_MCASTS_MAX 8192  /* as many groups as an adapter has */
 
 /** struct ucma_session - one opening of the device file, which is one event channel.
@@ -68,6 +68,7 @@ struct ucma_event {
 	struct list_head of_id;
 	struct ucma_id *id, *request;
 	struct ucma_mcast *mcast;
+	struct guest_node *charged; /* for its memory */
 	struct rdma_ucm_event_resp resp;
 };
 

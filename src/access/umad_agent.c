@@ -50,7 +50,7 @@ static void end_agent(struct umad_agent *agent)
 		umad_load_drop(s);
 	s->agent[agent->id] = NULL;
 	s->send_bytes -= agent->send_bytes; /* the rest is its node's alone, until they are cancelled */
-	s->guest.bytes -= agent->send_bytes;
+	s->guest.bytes -= agent->send_bytes + agent->recv_bytes;
 	agent->session = NULL;
 	list_add_tail(&agent->node, &ends->agents);
 	if (!end_some(agent))
@@ -82,6 +82,31 @@ void umad_ends_finish(struct umad_ends *ends, const struct ib_device *device)
 	if (list_empty(&ends->agents))
 		rt_work_cancel(&ends->work);
 }
+
+/* --- the memory of reassemblies --- */
+
+static bool take_room(void *context, size_t bytes)
+{
+	struct umad_agent *agent = context;
+	struct guest_node *charged =
+		agent->session ? guest_take(&agent->session->guest, bytes) : NULL;
+
+	if (!charged)
+		return false;
+	agent->charged = charged;
+	agent->recv_bytes += bytes;
+	return true;
+}
+
+static void give_room(void *context, size_t bytes)
+{
+	struct umad_agent *agent = context;
+
+	agent->recv_bytes -= bytes;
+	guest_give(agent->charged, agent->session ? &agent->session->guest : NULL, bytes);
+}
+
+static const struct ib_mad_keeper keeper = {.take = take_room, .give = give_room};
 
 /* --- ioctls --- */
 
@@ -119,6 +144,7 @@ static int enter(struct umad_session *s, uint32_t qpn, const struct ib_mad_reg_r
 		rt_free(agent);
 		return ret;
 	}
+	ib_mad_agent_set_keeper(agent->mad, &keeper);
 	rdma_restrack_set_owner(&agent->mad->res, s->pid, s->comm);
 	s->agent[place] = agent;
 	*id = agent->id;

@@ -27,6 +27,8 @@ struct umad_agent {
 	struct ib_mad_agent *mad;
 	struct list_head sends; /* struct umad_send, not completed and not cancelled */
 	size_t send_bytes; /* of all of them that its session is charged for */
+	size_t recv_bytes; /* of its reassemblies that its session is charged for */
+	struct guest_node *charged; /* for these, if they are not 0 */
 	struct list_head node;	/* in umad_ends.agents, when it ends */
 };
 

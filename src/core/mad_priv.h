@@ -133,6 +133,7 @@ struct mad_agent {
 	struct rt_tree rmpp_sources; /* struct source, by LID */
 	struct list_head rmpp_all_sources; /* the same */
 	u32 rmpp_segments;		   /* held by the transfers */
+	const struct ib_mad_keeper *keeper; /* of their memory; NULL: nobody counts it */
 	struct mad_qp *own_qp; /* redirected */
 };
 

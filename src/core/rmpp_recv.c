@@ -12,7 +12,8 @@
  * agent has more than TRANSFERS_MAX transfers or SEGMENTS_MAX segments, one is stopped (STOP,
  * resources exhausted) and forgotten. It is one of the port that has the most, and of these
  * the transfer that got no segment for the longest time. So a port that has no more than its
- * share loses nothing to others.
+ * share loses nothing to others. The agent's keeper may have less room than that: then the
+ * transfer that needs more is stopped.
  *
  * The first segment is acknowledged by itself (the initial window is 1), then
  * the last of each window and the last of the message.
@@ -107,11 +108,29 @@ static struct rmpp_recv *find(struct mad_agent *agent, const struct mad_recv *re
 	return recv_of(rt_tree_find(&agent->rmpp_recvs, &key));
 }
 
+static bool take(const struct mad_agent *agent, size_t bytes)
+{
+	return !agent->keeper || agent->keeper->take(agent->agent.context, bytes);
+}
+
+static void give(const struct mad_agent *agent, size_t bytes)
+{
+	if (agent->keeper)
+		agent->keeper->give(agent->agent.context, bytes);
+}
+
+void ib_mad_agent_set_keeper(struct ib_mad_agent *mad_agent, const struct ib_mad_keeper *keeper)
+{
+	mad_agent_of(mad_agent)->keeper = keeper;
+}
+
 /* Return: the segments that have arrived, owned by the caller; NULL */
 static struct mad_recv *release(struct rmpp_recv *r)
 {
 	struct mad_recv *message = r->message;
 
+	for (u32 i = 0; i < r->held; i++)
+		give(r->agent, sizeof(*message));
 	r->agent->rmpp_segments -= r->held;
 	r->source->segments -= r->held;
 	r->held = 0;
@@ -173,6 +192,7 @@ static void forget(struct rmpp_recv *r)
 	rt_tree_remove(&r->node);
 	drop_message(r);
 	leave_source(r);
+	give(r->agent, sizeof(*r));
 	rt_free(r);
 }
 
@@ -265,10 +285,15 @@ static void acknowledge(struct rmpp_recv *r, struct mad_recv *recv)
 
 static struct rmpp_recv *start(struct mad_agent *agent, struct mad_recv *recv)
 {
-	struct rmpp_recv *r = rt_zalloc(sizeof(*r));
+	struct rmpp_recv *r;
 
-	if (!r)
+	if (!take(agent, sizeof(*r)))
 		return NULL;
+	r = rt_zalloc(sizeof(*r));
+	if (!r) {
+		give(agent, sizeof(*r));
+		return NULL;
+	}
 	r->agent = agent;
 	r->newwin = 1;
 	if (!agent->own_qp)
@@ -276,6 +301,7 @@ static struct rmpp_recv *start(struct mad_agent *agent, struct mad_recv *recv)
 	r->transfer = transfer_of(recv);
 	rt_timer_init(agent->port->device->rt, &r->timer, on_timer);
 	if (!join_source(r, r->transfer.slid)) {
+		give(agent, sizeof(*r));
 		rt_free(r);
 		return NULL;
 	}
@@ -381,23 +407,31 @@ static struct rmpp_recv *surplus(const struct mad_agent *agent)
 	return list_first_entry(&most->by_age, struct rmpp_recv, age);
 }
 
+static void stop(struct rmpp_recv *r)
+{
+	if (r->message)
+		rmpp_control(r->agent, r->message, IB_MGMT_RMPP_TYPE_STOP, IB_MGMT_RMPP_STATUS_RESX, 0,
+			     0);
+	forget(r);
+}
+
 /* Account for a segment of @r. Return: false if @r itself was ended to make room */
 static bool charge(struct rmpp_recv *r)
 {
 	struct mad_agent *agent = r->agent;
 	struct rmpp_recv *ended = NULL;
 
+	if (!take(agent, sizeof(*r->message))) {
+		stop(r);
+		return false;
+	}
 	r->held++;
 	r->source->segments++;
 	agent->rmpp_segments++;
 	list_del(&r->age);
 	list_add_tail(&r->age, &r->source->by_age);
-	while (ended != r && (ended = surplus(agent))) {
-		if (ended->message)
-			rmpp_control(agent, ended->message, IB_MGMT_RMPP_TYPE_STOP,
-				     IB_MGMT_RMPP_STATUS_RESX, 0, 0);
-		forget(ended);
-	}
+	while (ended != r && (ended = surplus(agent)))
+		stop(ended);
 	return ended != r;
 }
 

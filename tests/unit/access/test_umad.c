@@ -15,6 +15,7 @@
 
 #include "../core/mad_net.h"
 #include "abi/session.h"
+#include "access/guest.h"
 #include "access/umad.h"
 #include "runtime/posix/rt_posix.h"
 
@@ -629,25 +630,111 @@ static void test_left_while_a_long_message_is_read(void **state)
 	leave(&p);
 }
 
+static void send_large(struct program *p, uint64_t tid, size_t mad_bytes)
+{
+	record(0, 99, VENDOR, IB_MGMT_METHOD_SEND, tid)->hdr.timeout_ms = 1000000;
+	((struct ib_rmpp_mad *)out.mad)->rmpp_hdr.rmpp_rtime_flags = 1;
+	put_large(p, mad_bytes);
+}
+
 /* As write(2) on the character device would, when there is no memory: what is under
- * way is bounded, and who waits until some is done goes on. */
+ * way is bounded, and who waits until some is done, or gives up its agent, goes on. */
 static void test_sends_under_way_are_bounded(void **state)
 {
 	struct program p = program(*state, "n0");
 	const size_t mad = 60000, most = (64u << 20) / mad;
 	size_t sent = 0;
+	uint32_t id = 0;
 
 	enroll(&p, VENDOR, 0, 1);
 	do {
-		record(0, 99, VENDOR, IB_MGMT_METHOD_SEND, sent++)->hdr.timeout_ms = 1000000;
-		((struct ib_rmpp_mad *)out.mad)->rmpp_hdr.rmpp_rtime_flags = 1;
-		put_large(&p, mad);
+		send_large(&p, sent++, mad);
 		assert_true(sent <= most + 1);
 	} while (recv(p.data, &in, sizeof(in), MSG_DONTWAIT) < 0);
 	assert_int_equal(in.hdr.status, ENOMEM);
 	assert_int_equal(be64_to_cpu(got()->tid) & 0xffffffff, sent - 1);
 	assert_true(sent > most / 2);
+	assert_int_equal(do_ioctl(&p, IB_USER_MAD_UNREGISTER_AGENT, &id, sizeof(id)), 0);
+	enroll(&p, VENDOR, 0, 1);
+	send_large(&p, sent, mad);
+	assert_true(nothing_to_get(&p));
 	leave(&p);
+}
+
+static void leave_guest(struct guest *guest)
+{
+	guest_leave(guest);
+}
+
+/* another session of a program of @node */
+static void enter_guest(struct world *w, struct guest *guest, const char *node)
+{
+	*guest = (struct guest){0};
+	guest_arrive(guest, w->rt, 0, 1, leave_guest);
+	assert_int_equal(guest_open(guest, node), 0);
+}
+
+static bool is_room(struct guest *guest, size_t bytes)
+{
+	struct guest_node *charged = guest_take(guest, bytes);
+
+	if (charged)
+		guest_give(charged, guest, bytes);
+	return charged;
+}
+
+/* What it had under way is its node's until it is cancelled, which takes some turns, and the session's no
+ * more. */
+static void test_sends_of_an_agent_that_is_unregistered(void **state)
+{
+	enum { SENDS = 6000, LEFT = 1 << 20 }; /* more than three turns cancel */
+	struct world *w = *state;
+	struct program p = program(w, "n0");
+	struct guest other;
+	uint32_t id = 0;
+
+	enter_guest(w, &other, "n0");
+	enroll(&p, VENDOR, 0, 0);
+	for (uint32_t i = 0; i < SENDS; i++) {
+		record(0, 99, VENDOR, IB_MGMT_METHOD_GET, i)->hdr.timeout_ms = 1000000;
+		put(&p, &out, 256);
+	}
+	assert_int_equal(do_ioctl(&p, IB_USER_MAD_UNREGISTER_AGENT, &id, sizeof(id)), 0);
+	assert_false(is_room(&other, GUEST_NODE_BYTES - LEFT));
+	enroll(&p, VENDOR, 0, 0);
+	put(&p, record(0, 99, VENDOR, IB_MGMT_METHOD_GET, SENDS), 256);
+	assert_true(nothing_to_get(&p)); /* no refusal */
+	assert_true(is_room(&other, GUEST_NODE_BYTES - LEFT));
+	guest_leave(&other);
+	leave(&p);
+}
+
+/* The segments of a message that comes are charged to the node of their reader: one for which there is no
+ * room is aborted, and what it had is free again. */
+static void test_reassembly_is_of_the_share_of_its_node(void **state)
+{
+	enum { BYTES = 290000 };
+	struct program client = program(*state, "n0"), server = program(*state, "n1");
+	struct guest_node *charged;
+	struct guest other;
+
+	enroll(&client, VENDOR, 0, 1);
+	enroll(&server, VENDOR, 1 << IB_MGMT_METHOD_SEND, 1);
+	enter_guest(client.w, &other, "n1");
+	charged = guest_take(&other, GUEST_NODE_BYTES - BYTES);
+	assert_non_null(charged);
+	put_long(&client, 1, BYTES);
+	for (int i = 0; is_room(&other, BYTES); i++) /* until its segments are charged */
+		assert_true(nothing_to_get(&server) && i < 1000);
+	for (int i = 0; !is_room(&other, BYTES); i++) /* and free again */
+		assert_true(nothing_to_get(&server) && i < 1000);
+	guest_give(charged, &other, GUEST_NODE_BYTES - BYTES);
+	put_long(&client, 2, BYTES);
+	assert_int_equal(get(&server), sizeof(in.hdr) + BYTES);
+	assert_int_equal(be64_to_cpu(got()->tid) & 0xffffffff, 2);
+	guest_leave(&other);
+	leave(&client);
+	leave(&server);
 }
 
 static void test_only_memfds_are_read(void **state)
@@ -788,6 +875,8 @@ int main(void)
 		CASE(test_a_long_message_is_handed_over_by_and_by),
 		CASE(test_left_while_a_long_message_is_read),
 		CASE(test_sends_under_way_are_bounded),
+		CASE(test_sends_of_an_agent_that_is_unregistered),
+		CASE(test_reassembly_is_of_the_share_of_its_node),
 		CASE(test_only_memfds_are_read),
 		CASE(test_a_sleeping_reader_stops_nobody),
 		CASE(test_unplugged),

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What a program may make the rdma_cm endpoint keep: ids and news that nobody reads, of a session and
+ * of all programs of its node.
+ */
+#include "../test.h"
+
+#include <errno.h>
+#include <rdma/rdma_user_cm.h>
+#include <unistd.h>
+
+#include "../core/rdma_cm_net.h"
+#include "abi/session.h"
+#include "access/guest.h"
+#include "access/listener.h"
+#include "access/ucma.h"
+#include "access/ucma_private.h"
+#include "runtime/posix/closer.h"
+#include "runtime/posix/rt_posix.h"
+
+#define AT_ONCE 16 /* commands in a turn */
+
+static struct rt *rt;
+static struct ucma *ucma;
+static int news, commands; /* of a program of n1 */
+static struct guest other; /* another session of a program of n1 */
+
+static void turn(int n)
+{
+	while (n--)
+		rt_posix_turn(rt);
+}
+
+static void drop_other(struct guest *guest)
+{
+	guest_leave(guest);
+}
+
+static int open_all(void **state)
+{
+	struct abi_open open = {.magic = ABI_MAGIC, .version = ABI_VERSION,
+				.kind = ABI_OPEN_RDMA_CM, .port = 1, .node = "n1",
+				.device = "fake0"};
+	struct peer peer = {.pid = getpid()};
+	int pair[2], fds[2];
+	char reply[64];
+
+	assert_int_equal(rt_posix_create(&rt), 0);
+	net = net_create_on(rt, 3);
+	net->packet_ns = 0;
+	assert_int_equal(ib_sa_init(rt), 0);
+	assert_int_equal(ib_cm_init(rt), 0);
+	assert_int_equal(rdma_cm_init(rt), 0);
+	assert_int_equal(rdma_cm_set_hosts(rt, &hosts), 0);
+	assert_int_equal(ucma_create(rt, NULL, &ucma), 0);
+	sa = fake_sa_open(net->node[0]);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+	news = pair[0];
+	ucma_serve(ucma, pair[1], &peer);
+	assert_true(send(news, &open, sizeof(open), 0) > 0);
+	turn(2);
+	assert_true(rt_receive(news, reply, sizeof(reply), MSG_DONTWAIT, fds, 2) > 0);
+	commands = fds[0];
+	close(fds[1]);
+	other = (struct guest){0};
+	guest_arrive(&other, rt, news, 1, drop_other);
+	assert_int_equal(guest_open(&other, "n1"), 0);
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	guest_leave(&other);
+	close(news);
+	close(commands);
+	turn(8);
+	ucma_destroy(ucma);
+	rdma_cm_set_hosts(rt, NULL);
+	rdma_cm_cleanup(rt);
+	ib_cm_cleanup(rt);
+	ib_sa_cleanup(rt);
+	fake_sa_close(sa);
+	assert_int_equal(net_take_down(net), 0);
+	rt_posix_destroy(rt);
+	return 0;
+}
+
+static void say(u32 command, const void *body, size_t bytes, size_t room)
+{
+	struct rdma_ucm_cmd_hdr head = {command, (u16)bytes, (u16)room};
+	u8 message[512];
+
+	memcpy(message, &head, sizeof(head));
+	memcpy(message + sizeof(head), body, bytes);
+	assert_true(send(commands, message, sizeof(head) + bytes, 0) > 0);
+}
+
+/* Return: the error of the next answer. @number: the first word of what it has; NULL */
+static int answered(u32 *number)
+{
+	struct {
+		struct abi_reply reply;
+		u32 body[512];
+	} in;
+
+	assert_true(recv(commands, &in, sizeof(in), MSG_DONTWAIT) > 0);
+	if (number)
+		*number = in.body[0];
+	return in.reply.error;
+}
+
+/* Return: how many ids of @most the program gets; @number: of the last */
+static unsigned int make_ids(unsigned int most, u32 *number)
+{
+	const struct rdma_ucm_create_id cmd = {.uid = 1, .ps = RDMA_PS_TCP};
+	unsigned int made = 0;
+
+	while (made < most) {
+		unsigned int batch = MIN(most - made, (unsigned int)AT_ONCE);
+		bool refused = false;
+
+		for (unsigned int i = 0; i < batch; i++)
+			say(RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), 4);
+		turn(1);
+		while (batch--) {
+			int ret = answered(number);
+
+			assert_true(ret == 0 || ret == -ENOMEM);
+			refused |= ret != 0;
+			made += !ret;
+		}
+		if (refused)
+			break;
+	}
+	return made;
+}
+
+/* Return: what makes the programs of n1 have all of their share */
+static struct guest_node *fill_node(size_t but)
+{
+	struct guest_node *charged = guest_take(&other, GUEST_NODE_BYTES - but);
+
+	assert_non_null(charged);
+	return charged;
+}
+
+static void test_a_session_has_so_many_ids(void **state)
+{
+	u32 number;
+
+	assert_int_equal(make_ids(UCMA_IDS_MAX + 20, &number), UCMA_IDS_MAX);
+}
+
+static void test_ids_are_of_the_share_of_their_node(void **state)
+{
+	const size_t left = (size_t)100 * UCMA_ID_BYTES;
+	struct guest_node *charged = fill_node(left);
+	u32 number;
+
+	assert_in_range(make_ids(1000, &number), 100 - AT_ONCE, 100);
+	guest_give(charged, &other, GUEST_NODE_BYTES - left);
+	assert_int_equal(make_ids(1000, &number), 1000);
+}
+
+/* A program resolves an address that nobody has, over and over, and does not read that it failed. */
+static void test_news_that_nobody_reads_are_of_the_share_of_their_node(void **state)
+{
+	struct rdma_ucm_resolve_ip cmd = {.timeout_ms = 1};
+	struct sockaddr_in nobody = ip("10.9.9.9", PORT);
+	struct rdma_ucm_get_event get = {.response = 0};
+	struct guest_node *charged;
+	unsigned int kept = 0;
+
+	assert_int_equal(make_ids(1, &cmd.id), 1);
+	charged = fill_node(GUEST_FREE_BYTES);
+	memcpy(&cmd.dst_addr, &nobody, sizeof(nobody));
+	for (int i = 0; i < 1000; i++) {
+		say(RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd), 0);
+		turn(3);
+		assert_int_equal(answered(NULL), 0);
+	}
+	do {
+		say(RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), sizeof(struct rdma_ucm_event_resp));
+		turn(1);
+	} while (!answered(NULL) && ++kept);
+	assert_in_range(kept, 10, GUEST_FREE_BYTES / sizeof(struct ucma_event));
+	guest_give(charged, &other, GUEST_NODE_BYTES - GUEST_FREE_BYTES);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_a_session_has_so_many_ids),
+		CASE(test_ids_are_of_the_share_of_their_node),
+		CASE(test_news_that_nobody_reads_are_of_the_share_of_their_node),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
