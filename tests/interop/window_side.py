@@ -133,13 +133,14 @@ class Side:
         return {"lid": self.ctx.query_port(1).lid, "qpn": [qp.qp_num for qp in self.qps],
                 "addr": self.addr, "rkey": self.mr.rkey if self.mr else 0, "pid": os.getpid()}
 
-    def connect(self, lid, qpn, mine=0):
+    def connect(self, lid, qpn, mine=0, timeout=12):
+        """@timeout: for an ACK, in the specification's exponent encoding; 0: none"""
         attr = QPAttr(port_num=1)
         attr.qp_access_flags = ALL
         attr.dest_qp_num = qpn
         attr.path_mtu = e.IBV_MTU_1024
         attr.ah_attr = AHAttr(dlid=lid, port_num=1)
-        attr.timeout, attr.retry_cnt, attr.rnr_retry = 12, 2, 2
+        attr.timeout, attr.retry_cnt, attr.rnr_retry = timeout, 2, 2
         attr.max_rd_atomic = attr.max_dest_rd_atomic = attr.min_rnr_timer = 1
         self.qps[mine].to_rts(attr)
 
