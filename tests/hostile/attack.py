@@ -9,6 +9,7 @@ import socket
 import statistics
 import struct
 import time
+import traceback
 
 from interop.fabric import wait_until
 from interop.test_bad_input import ALLOC_PD, Program, command, error_of, node_lid
@@ -79,6 +80,34 @@ def note(what, fabric, out=None):
 
 def note_test(fabric, out=None):
     note(os.environ["PYTEST_CURRENT_TEST"].split("::")[1].split()[0], fabric, out)
+
+
+def fork_holder(take, hold):
+    """A child that calls @take(), keeps what that returns until the pipe @hold is closed, and never comes
+    back into the test. Return: its pid, and a descriptor that tells how much it got, or ends if it failed"""
+    said = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(said[1])
+        return pid, said[0]
+    try:
+        os.close(said[0])
+        os.close(hold[1])
+        held = take()
+        os.write(said[1], bytes([min(len(held), 255)]))
+        os.read(hold[0], 1)
+    except BaseException:  # pylint: disable=broad-except  # whatever it is: it is no other test run
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def told(fd):
+    """How much a child got: fork_holder()."""
+    with open(fd, "rb") as said:
+        number = said.read(1)
+    assert number, "a child failed"
+    return number[0]
 
 
 def innocents_go_on(fabric):

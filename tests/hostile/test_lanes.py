@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from hostile.attack import (PATIENCE, PINGPONG, RC_ACKNOWLEDGE, RC_SEND_ONLY, Sender, innocents_go_on,
-                            note_test)
+from hostile.attack import (PATIENCE, PINGPONG, RC_ACKNOWLEDGE, RC_SEND_ONLY, Sender, fork_holder,
+                            innocents_go_on, note_test, told)
 from hostile.test_softibd import idle_session
 from interop.fabric import Failed, _ports, wait_until
 from interop.test_bad_input import (NO_LANE, RESOLVE, Listener, Program, command, error_of, lanes_of,
@@ -47,32 +47,28 @@ def test_a_burst_of_lanes(shared):
 def idle_lanes(fabric, lid, qpn, processes, each):
     """Lanes from @processes * @each programs to the owner of the QP, by which nothing comes."""
     request = command(RESOLVE, struct.pack("<IIHHB3x", 1, qpn, lid, 0xffff, 0))
-    done, hold = os.pipe(), os.pipe()
+
+    def take():
+        held = [idle_session(fabric, "uverbs") for _ in range(each)]
+        for sock in held:
+            sock.send(request)
+            answer, fds, _, _ = socket.recv_fds(sock, 4096, 2)
+            assert not error_of(answer) and len(fds) == 2
+            for fd in fds:
+                os.close(fd)
+        return held
+
+    hold = os.pipe()
     children = []
     try:
         for _ in range(processes):
-            children.append(os.fork())
-            if children[-1]:
-                continue
-            held = [idle_session(fabric, "uverbs") for _ in range(each)]
-            os.close(hold[1])
-            for sock in held:
-                sock.send(request)
-                answer, fds, _, _ = socket.recv_fds(sock, 4096, 2)
-                if error_of(answer) or len(fds) != 2:
-                    os._exit(1)
-                for fd in fds:
-                    os.close(fd)
-            os.write(done[1], b"x")
-            os.read(hold[0], 1)
-            os._exit(0)
-        os.close(done[1])
-        assert sum(len(os.read(done[0], 1)) for _ in children) == processes
+            children.append(fork_holder(take, hold))
+        assert [told(said) for _, said in children] == [each] * processes
         yield
     finally:
-        for fd in (done[0], *hold):
+        for fd in hold:
             os.close(fd)
-        for child in children:
+        for child, _ in children:
             os.waitpid(child, 0)
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from hostile.attack import (PATIENCE, Sender, answer_to, ask, connect, innocents_go_on,
-                            softibd_answers)
+from hostile.attack import (PATIENCE, Sender, answer_to, ask, connect, fork_holder, innocents_go_on,
+                            softibd_answers, told)
 from interop.fabric import BUILD, _ports, wait_until
 from interop.test_bad_input import (ALLOC_PD, GET_CONTEXT, OPEN_PORT, OPEN_UMAD, OPEN_UVERBS,
                                     Program, abi_open, command, error_of)
@@ -114,25 +114,16 @@ def contexts(fabric):
 @contextlib.contextmanager
 def greedy_processes(fabric, num, take=contexts):
     """Processes that each take as many as they get, one after the other. Yields how many each got."""
-    done, hold = os.pipe(), os.pipe()
+    hold = os.pipe()
     children, got = [], []
     try:
         for _ in range(num):
-            children.append(os.fork())
-            if not children[-1]:
-                num = 0  # what it says if it fails: the parent waits for a byte
-                try:
-                    held = take(fabric)
-                    num = min(len(held), 255)
-                finally:
-                    os.close(hold[1])
-                    os.write(done[1], bytes([num]))
-                    os.read(hold[0], 1)
-                    os._exit(0)
-            got.append(os.read(done[0], 1)[0])
+            child, said = fork_holder(lambda: take(fabric), hold)
+            children.append(child)
+            got.append(told(said))
         yield got
     finally:
-        for fd in hold + done:
+        for fd in hold:
             os.close(fd)
         for child in children:
             os.waitpid(child, 0)
