@@ -46,7 +46,7 @@ static int open_all(void **state)
 	char reply[64];
 
 	assert_int_equal(rt_posix_create(&rt), 0);
-	net = net_create_on(rt, 3);
+	net = net_create_on(rt, 4);
 	net->packet_ns = 0;
 	assert_int_equal(ib_sa_init(rt), 0);
 	assert_int_equal(ib_cm_init(rt), 0);
@@ -162,6 +162,45 @@ static void test_ids_are_of_the_share_of_their_node(void **state)
 	assert_int_equal(make_ids(1000, &number), 1000);
 }
 
+static void test_a_session_has_some_in_any_case(void **state)
+{
+	struct guest_node *charged = fill_node(0);
+	u32 number;
+
+	assert_int_equal(make_ids(1000, &number), GUEST_FREE_BYTES / UCMA_ID_BYTES);
+	guest_give(charged, &other, GUEST_NODE_BYTES);
+}
+
+/* Three nodes have all that a node may have. What is left is for others, each as much as an equal share. */
+static void test_the_last_eighth_is_for_nodes_with_less(void **state)
+{
+	static const char *const names[] = {"n0", "n2", "n3"};
+	struct guest guest[ARRAY_SIZE(names)] = {0};
+	struct guest_node *charged[ARRAY_SIZE(names) + 1];
+	const size_t share = GUEST_TOTAL_BYTES / 5; /* four nodes, and one that may come */
+
+	charged[3] = fill_node(0);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		guest_arrive(&guest[i], rt, news, 1, drop_other);
+		assert_int_equal(guest_open(&guest[i], names[i]), 0);
+		if (i < 2) {
+			charged[i] = guest_take(&guest[i], GUEST_NODE_BYTES);
+			assert_non_null(charged[i]);
+		}
+	}
+	assert_null(guest_take(&guest[2], share + 1));
+	charged[2] = guest_take(&guest[2], share);
+	assert_non_null(charged[2]);
+	assert_null(guest_take(&guest[2], 1 << 20));
+	guest_give(charged[2], &guest[2], share);
+	guest_give(charged[3], &other, GUEST_NODE_BYTES);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (i < 2)
+			guest_give(charged[i], &guest[i], GUEST_NODE_BYTES);
+		guest_leave(&guest[i]);
+	}
+}
+
 /* A program resolves an address that nobody has, over and over, and does not read that it failed. */
 static void test_news_that_nobody_reads_are_of_the_share_of_their_node(void **state)
 {
@@ -194,6 +233,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_a_session_has_so_many_ids),
 		CASE(test_ids_are_of_the_share_of_their_node),
+		CASE(test_a_session_has_some_in_any_case),
+		CASE(test_the_last_eighth_is_for_nodes_with_less),
 		CASE(test_news_that_nobody_reads_are_of_the_share_of_their_node),
 	};
 

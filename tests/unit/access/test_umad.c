@@ -740,7 +740,7 @@ static void test_reassembly_is_of_the_share_of_its_node(void **state)
 static void test_only_memfds_are_read(void **state)
 {
 	struct program p = program(*state, "n0");
-	int pipe_fds[2];
+	int pipe_fds[2], text = open("/proc/self/status", O_RDONLY);
 	union {
 		struct cmsghdr head;
 		char buf[CMSG_SPACE(sizeof(int))];
@@ -755,6 +755,10 @@ static void test_only_memfds_are_read(void **state)
 	memcpy(CMSG_DATA(&control.head), &pipe_fds[0], sizeof(int));
 	sendmsg(p.data, &msg, 0);
 	assert_true(nothing_to_get(&p)); /* and the loop did not wait on the pipe */
+	memcpy(CMSG_DATA(&control.head), &text, sizeof(int));
+	sendmsg(p.data, &msg, 0);
+	assert_true(nothing_to_get(&p)); /* no record was found in the text */
+	close(text);
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 	leave(&p);

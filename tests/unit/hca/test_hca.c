@@ -125,6 +125,26 @@ static void softibd_may_sleep_while_a_packet_waits(void **state)
 	end_program(&p);
 }
 
+static void a_programs_packet_waits_no_longer_than_its_lifetime(void **state)
+{
+	struct world *w = *state;
+	struct hca_user *user;
+	struct program p;
+
+	make_program(w, &p);
+	user = container_of(p.context, struct hca_user, ib);
+	cable.answer = -EAGAIN;
+	program_sends(&p, datagram(&p, 1000));
+	assert_false(user->poller.poll(&user->poller));
+	user->held_since.ns -= HCA_HOQ_NS;
+	rt_timer_disarm(&user->retry); /* as when it fires */
+	assert_true(user->poller.poll(&user->poller)); /* it is dropped */
+	assert_false(rt_timer_armed(&user->retry));
+	assert_int_equal(cable.num_sent, 0);
+	cable.answer = 0;
+	end_program(&p);
+}
+
 /* A full ring does not leave in one go because its QP is destroyed: what was in it at that
  * time leaves as ever, what comes later is not waited for. */
 static void a_full_ring_leaves_by_and_by(void **state)
@@ -945,6 +965,7 @@ int main(void)
 		T(nonsense_in_the_ring_ends_that_program_alone),
 		T(a_packet_waits_for_a_full_destination),
 		T(softibd_may_sleep_while_a_packet_waits),
+		T(a_programs_packet_waits_no_longer_than_its_lifetime),
 		T(a_full_ring_leaves_by_and_by),
 		T(an_idle_program_is_left_alone_until_it_rings),
 		T(a_packet_finds_its_qp),

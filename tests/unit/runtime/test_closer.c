@@ -3,13 +3,16 @@
 #include "../test.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "abi/fds.h"
 #include "runtime/posix/closer.h"
 
 #define MANY 100
+#define PATIENCE_S 10 /* a hang, not a measure of speed */
 
 static void make_pipes(int ends[][2], unsigned n)
 {
@@ -72,6 +75,47 @@ static void what_exceeds_the_room_is_closed(void **state)
 	close(pair[1]);
 }
 
+/* Return: a TCP socket whose last close waits for what its peer, @peer, does not read */
+static int slow_to_close(int *peer)
+{
+	const struct linger linger = {.l_onoff = 1, .l_linger = 2 * PATIENCE_S};
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int listener = socket(AF_INET, SOCK_STREAM, 0), sock = socket(AF_INET, SOCK_STREAM, 0);
+	static const char bytes[1 << 16];
+	socklen_t len = sizeof(addr);
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&addr, len), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
+	assert_int_equal(connect(sock, (struct sockaddr *)&addr, len), 0);
+	*peer = accept(listener, NULL, NULL);
+	close(listener);
+	while (send(sock, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(setsockopt(sock, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	return sock;
+}
+
+/* It comes with a message for which nobody wants descriptors, or which nobody reads. */
+static void a_close_that_waits_holds_nobody_up(void **state)
+{
+	for (int unread = 0; unread < 2; unread++) {
+		const time_t start = time(NULL);
+		int pair[2], peer, slow = slow_to_close(&peer);
+		char in[8];
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		assert_int_equal(abi_send_fds(pair[0], "slow", 4, &slow, 1, 0), 0);
+		close(slow);
+		if (!unread)
+			assert_int_equal(rt_receive(pair[1], in, sizeof(in), 0, NULL, 0), 4);
+		rt_close_socket(pair[1]);
+		assert_true(time(NULL) - start < PATIENCE_S);
+		close(pair[0]);
+		close(peer);
+	}
+}
+
 static void what_nobody_read_is_closed(void **state)
 {
 	int pair[2], ends[2][2];
@@ -103,10 +147,12 @@ int main(void)
 		cmocka_unit_test(what_is_handed_over_is_closed),
 		cmocka_unit_test(what_exceeds_the_room_is_closed),
 		cmocka_unit_test(what_nobody_read_is_closed),
+		cmocka_unit_test(a_close_that_waits_holds_nobody_up),
 		/* and from here on in threads */
 		cmocka_unit_test_setup(what_is_handed_over_is_closed, threads),
 		cmocka_unit_test(what_exceeds_the_room_is_closed),
 		cmocka_unit_test(what_nobody_read_is_closed),
+		cmocka_unit_test(a_close_that_waits_holds_nobody_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
