@@ -29,8 +29,8 @@ static void ring_doorbell(int fd)
 {
 	uint64_t one = 1;
 
-	/* The doorbell is a pipe, and no program has its writing end: a program could make a
-	 * descriptor that it shares with softibd blocking. */
+	/* The doorbell is a pipe, and no program has this opening of its writing end: a program could
+	 * make a descriptor that it shares with softibd blocking. */
 	if (write(fd, &one, sizeof(one)) < 0) {
 		/* EAGAIN: the pipe is full, so the sleeper is being woken already */
 	}

@@ -43,10 +43,16 @@ def stopped(pid):
 # --- a capture's doorbell ---
 
 def fill(fd):
-    """Make the next write into @fd wait, as far as its owner's end lets us."""
+    """Make the next write into @fd wait, as far as its owner's end lets us. Who has the reading end of a pipe
+    may open the writing end, too."""
     with contextlib.suppress(OSError):
         os.write(fd, struct.pack("=Q", (1 << 64) - 2))
     os.set_blocking(fd, True)
+    own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(own, bytes(4096))
+    os.close(own)
 
 
 def test_a_captures_doorbell_cannot_be_filled(shared):
