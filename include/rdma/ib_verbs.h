@@ -906,6 +906,14 @@ int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 /** ib_detach_mcast() - 0; -EINVAL not attached */
 int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
+/** ib_create_flow() - lead frames that @attr describes to @qp, or drop them
+ *  Return: the rule, for ib_destroy_flow(); ERR_PTR(-EOPNOTSUPP) the port has no Ethernet, or a
+ *  flag; -EINVAL no raw packet QP, no such port, or a default rule that names frames; -ENOMEM
+ *  Source: ibv_create_flow(3) */
+struct ib_flow *ib_create_flow(struct ib_qp *qp, const struct ib_flow_attr *attr);
+/** ib_destroy_flow() - before its QP. Return: 0 */
+int ib_destroy_flow(struct ib_flow *flow);
+
 #pragma GCC visibility pop
 
 #include "rdma/ib_memory.h"

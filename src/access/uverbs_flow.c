@@ -35,7 +35,7 @@ int cmd_create_flow(struct call *call)
 	uobject = ib_uobject_alloc(context, IB_UOBJECT_FLOW);
 	if (IS_ERR(uobject))
 		return (int)PTR_ERR(uobject);
-	ret = ib_uobject_commit(uobject, ib_create_flow_user(qp, &attr));
+	ret = ib_uobject_commit(uobject, ib_create_flow(qp, &attr));
 	if (!ret)
 		out->flow_handle = uobject->handle;
 	return ret;

@@ -18,7 +18,7 @@ static bool attr_is_sound(struct ib_device *device, const struct ib_flow_attr *a
 	return attr->type <= IB_FLOW_ATTR_SNIFFER && rdma_is_port_valid(device, attr->port);
 }
 
-struct ib_flow *ib_create_flow_user(struct ib_qp *qp, const struct ib_flow_attr *attr)
+struct ib_flow *ib_create_flow(struct ib_qp *qp, const struct ib_flow_attr *attr)
 {
 	struct ib_flow *flow;
 

@@ -138,11 +138,6 @@ struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject, const struct ib_x
 struct ib_qp *ib_open_qp_user(struct ib_uobject *uobject, struct ib_xrcd *xrcd, u32 qp_num);
 /** ib_target_has_others() - have others than the caller opened this target, too? */
 bool ib_target_has_others(const struct ib_qp *qp);
-/** ib_create_flow_user() - a rule that leads frames to @qp. -EOPNOTSUPP the port has no
- *  Ethernet, or a flag; -EINVAL no raw packet QP, no such port, or a default rule that names
- *  frames */
-struct ib_flow *ib_create_flow_user(struct ib_qp *qp, const struct ib_flow_attr *attr);
-int ib_destroy_flow(struct ib_flow *flow);
 /** ib_set_rss() - @qp passes its frames on to work queues, from now on. @rss is copied; its
  *  queues are used as long as @qp exists. 0; -EINVAL; -ENOMEM */
 int ib_set_rss(struct ib_qp *qp, const struct ib_rss *rss);

@@ -21,6 +21,8 @@
 #include "wire/frame.h"
 
 #define HEADERS (WIRE_LRH_BYTES + WIRE_BTH_BYTES + WIRE_DETH_BYTES)
+#define LRH_LNH_MASK	3 /* in the second byte */
+#define LRH_DLID_AT	2
 #define BTH_DEST_QPN_AT (WIRE_LRH_BYTES + 5) /* 24 bits */
 #define GROUP_BIT 1			     /* in the first byte of a MAC address */
 
@@ -44,7 +46,15 @@ struct delivery {
 	bool full; /* the last QP had no room */
 };
 
-/* --- from a program --- */
+/* --- to the fabric --- */
+
+static uint16_t put_station(const struct hca *hca, uint8_t *bytes)
+{
+	uint16_t station = fab_ethernet_find_mac(hca->fab, bytes + HEADERS);
+
+	put_be16(bytes + LRH_DLID_AT, station);
+	return station;
+}
 
 bool hca_frame_route(const struct hca *hca, unsigned port, struct fab_packet *pkt, uint8_t *bytes)
 {
@@ -53,12 +63,18 @@ bool hca_frame_route(const struct hca *hca, unsigned port, struct fab_packet *pk
 	if (!fab_is_ethernet(hca->fab, hca->node, (int)port) || !src || src->ib.qp_type != IB_QPT_RAW_PACKET ||
 	    pkt->lrh.lnh != WIRE_LNH_BTH || pkt->len < HEADERS + WIRE_FRAME_MIN)
 		return false;
-	pkt->lrh.dlid = fab_ethernet_find_mac(hca->fab, bytes + HEADERS);
-	put_be16(bytes + 2, pkt->lrh.dlid);
+	pkt->lrh.dlid = put_station(hca, bytes);
 	return true;
 }
 
-/* --- to programs --- */
+void hca_frame_address(const struct hca *hca, uint8_t *bytes, size_t len)
+{
+	if (len >= HEADERS + WIRE_FRAME_MIN && (bytes[1] & LRH_LNH_MASK) == WIRE_LNH_BTH &&
+	    get_be24(bytes + BTH_DEST_QPN_AT) == WIRE_QPN_FRAME)
+		put_station(hca, bytes);
+}
+
+/* --- from the fabric --- */
 
 static bool is_to_group(const struct delivery *d)
 {
@@ -116,7 +132,8 @@ static void give(struct delivery *d, struct hca_qp *qp)
 		return;
 	qp->last_frame = hca->frames;
 	put_be24(d->bytes + BTH_DEST_QPN_AT, qp->ib.qp_num);
-	d->full = qp->user && hca_user_deliver(qp->user, d->bytes, d->pkt->len) == -EAGAIN;
+	d->full = (qp->user ? hca_user_deliver(qp->user, d->bytes, d->pkt->len) :
+			      hca_link_receive(hca, d->port->port_num, d->bytes, d->pkt->len)) == -EAGAIN;
 	d->copies += !d->full;
 }
 

@@ -118,6 +118,7 @@ static void send_queued(struct hca *hca)
 		struct hca_frame *f = list_first_entry(&hca->tx, struct hca_frame, node);
 
 		list_del(&f->node);
+		hca_frame_address(hca, f->bytes, f->len);
 		hca_waiting_send(hca, f);
 	}
 }

@@ -256,6 +256,9 @@ void hca_port_changed(void *ctx, uint32_t changes);
 /** hca_frame_route() - a program sends a frame: set the station of its MAC address, also in
  *  @bytes, which are the packet's. Return: false: it may not */
 bool hca_frame_route(const struct hca *hca, unsigned port, struct fab_packet *pkt, uint8_t *bytes);
+/** hca_frame_address() - the same for a packet of @len bytes that the midlayer sends; unless it
+ *  is a frame it stays as it is */
+void hca_frame_address(const struct hca *hca, uint8_t *bytes, size_t len);
 /** hca_frame_deliver() - a frame reached the port. 0; -EAGAIN its QP's program has no room */
 int hca_frame_deliver(struct hca_port *port, const struct fab_packet *pkt);
 struct ib_flow *hca_create_flow(struct ib_qp *qp, const struct ib_flow_attr *attr);

@@ -41,6 +41,7 @@ static int create_in_engine(struct hca *hca, struct hca_qp *qp, struct ib_pd *pd
 						 [IB_QPT_UD] = IBV_QPT_UD,
 						 [IB_QPT_RD] = IBV_QPT_RC,
 						 [IB_QPT_EEC] = IBV_QPT_RC,
+						 [IB_QPT_RAW_PACKET] = IBV_QPT_UD,
 						 [IB_QPT_XRC_INI] = IBV_QPT_XRC_SEND,
 						 [IB_QPT_XRC_TGT] = IBV_QPT_XRC_RECV};
 	struct eng_qp_init in = {
@@ -49,6 +50,7 @@ static int create_in_engine(struct hca *hca, struct hca_qp *qp, struct ib_pd *pd
 		.pd = pd ? container_of(pd, struct hca_pd, ib)->number : 0,
 		.send_cq = cq_in_engine(init->send_cq),
 		.recv_cq = cq_in_engine(init->qp_type == IB_QPT_XRC_INI ? init->send_cq : init->recv_cq),
+		.is_raw = init->qp_type == IB_QPT_RAW_PACKET,
 		.is_rd = init->qp_type == IB_QPT_RD,
 		.is_ee = init->qp_type == IB_QPT_EEC,
 		.rdd = init->rdd ? init->rdd->number : 0,

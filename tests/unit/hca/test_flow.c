@@ -116,7 +116,7 @@ static u32 add(struct listener *l, int i, struct ib_flow_attr attr)
 {
 	struct ib_uobject *uobject = ib_uobject_alloc(l->p.context, IB_UOBJECT_FLOW);
 
-	assert_int_equal(ib_uobject_commit(uobject, ib_create_flow_user(l->raw[i], &attr)), 0);
+	assert_int_equal(ib_uobject_commit(uobject, ib_create_flow(l->raw[i], &attr)), 0);
 	return uobject->handle;
 }
 
@@ -311,15 +311,15 @@ static void what_is_no_rule(void **state)
 	struct listener l;
 
 	listen_begin(w, &l);
-	assert_int_equal(PTR_ERR(ib_create_flow_user(l.p.qp, &attr)), -EINVAL);
+	assert_int_equal(PTR_ERR(ib_create_flow(l.p.qp, &attr)), -EINVAL);
 	attr.type = IB_FLOW_ATTR_SNIFFER; /* of frames with an address */
-	assert_int_equal(PTR_ERR(ib_create_flow_user(l.raw[0], &attr)), -EINVAL);
+	assert_int_equal(PTR_ERR(ib_create_flow(l.raw[0], &attr)), -EINVAL);
 	attr = rule_for(3, 0);
 	attr.port = 3;
-	assert_int_equal(PTR_ERR(ib_create_flow_user(l.raw[0], &attr)), -EINVAL);
+	assert_int_equal(PTR_ERR(ib_create_flow(l.raw[0], &attr)), -EINVAL);
 	attr = rule_for(3, 0);
 	attr.flags = 1 << 2; /* egress */
-	assert_int_equal(PTR_ERR(ib_create_flow_user(l.raw[0], &attr)), -EOPNOTSUPP);
+	assert_int_equal(PTR_ERR(ib_create_flow(l.raw[0], &attr)), -EOPNOTSUPP);
 	end_program(&l.p);
 }
 
@@ -336,6 +336,73 @@ static void rules_go_with_their_program(void **state)
 	comes(other_mac, 1);
 	assert_int_equal(heard(w, &other), 1 << 0);
 	end_program(&other.p);
+}
+
+static struct ib_qp *make_kernel_qp(struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_qp_init_attr attr = {
+		.qp_type = IB_QPT_RAW_PACKET,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+	struct ib_qp_attr to = {.qp_state = IB_QPS_INIT, .port_num = 1};
+	struct ib_qp *qp = ib_create_qp(pd, &attr);
+
+	assert_false(IS_ERR(qp));
+	assert_int_equal(ib_modify_qp(qp, &to, IB_QP_STATE | IB_QP_PORT), 0);
+	to.qp_state = IB_QPS_RTR;
+	assert_int_equal(ib_modify_qp(qp, &to, IB_QP_STATE), 0);
+	to.qp_state = IB_QPS_RTS;
+	assert_int_equal(ib_modify_qp(qp, &to, IB_QP_STATE), 0);
+	return qp;
+}
+
+/* A client of the midlayer sends and receives frames as programs do, and a program's rule of a
+ * better priority takes a frame from it. */
+static void a_client_has_frames_too(void **state)
+{
+	struct world *w = *state;
+	struct ib_cq_init_attr cq_attr = {.cqe = 4};
+	struct ib_cq *cq = ib_create_cq(w->device, NULL, NULL, NULL, &cq_attr);
+	struct ib_pd *pd = ib_alloc_pd(w->device, 0);
+	struct ib_qp *qp = make_kernel_qp(pd, cq);
+	struct ib_flow_attr attr = rule_for(0, 9);
+	uint8_t out[60] = {2, 0, 0, 0, 0, 1}, in[64] = {0};
+	struct ib_sge sge = {.addr = (uintptr_t)in, .length = sizeof(in), .lkey = pd->local_dma_lkey};
+	struct ib_recv_wr recv = {.wr_id = 1, .sg_list = &sge, .num_sge = 1};
+	struct ib_send_wr send = {.wr_id = 2, .sg_list = &sge, .num_sge = 1, .opcode = IB_WR_SEND,
+				  .send_flags = IB_SEND_SIGNALED};
+	struct ib_flow *flow = ib_create_flow(qp, &attr);
+	struct listener l;
+	struct ib_wc wc;
+
+	assert_false(IS_ERR(flow));
+	assert_int_equal(ib_post_recv(qp, &recv, NULL), 0);
+	assert_int_equal(comes(other_mac, 3), 0);
+	turn(w);
+	assert_int_equal(ib_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.byte_len, 36);
+	assert_memory_equal(in, other_mac, sizeof(other_mac));
+	assert_int_equal(flow->packets, 1);
+	sge = (struct ib_sge){.addr = (uintptr_t)out, .length = sizeof(out), .lkey = pd->local_dma_lkey};
+	assert_int_equal(ib_post_send(qp, &send, NULL), 0);
+	turn(w);
+	assert_int_equal(ib_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 2);
+	assert_int_equal(cable.num_sent, 1);
+	assert_int_equal(get_be16(cable.sent[0] + 2), 7);
+	assert_int_equal(get_be24(cable.sent[0] + 8 + 5), WIRE_QPN_FRAME);
+	listen_begin(w, &l);
+	add(&l, 0, rule_for(0, 0));
+	comes(other_mac, 3);
+	assert_int_equal(heard(w, &l), 1 << 0);
+	assert_int_equal(flow->packets, 1);
+	end_program(&l.p);
+	assert_int_equal(ib_destroy_flow(flow), 0);
+	assert_int_equal(ib_destroy_qp(qp), 0);
+	assert_int_equal(ib_destroy_cq(cq), 0);
+	assert_int_equal(ib_dealloc_pd(pd), 0);
 }
 
 /* raw[0] passes its frames on to the three others */
@@ -418,6 +485,7 @@ int main(void)
 		T(a_full_program_holds_up_only_what_is_for_it_alone),
 		T(what_is_no_rule),
 		T(rules_go_with_their_program),
+		T(a_client_has_frames_too),
 		T(work_queues_share_the_frames),
 		T(what_is_no_work_queue),
 		cmocka_unit_test_setup_teardown(infiniband_has_none, setup, teardown),
