@@ -15,22 +15,6 @@
 
 enum { FD_TUN, FD_ADDRESSES };
 
-/* Return: the adapter of "node", and *@port; NULL after answering with an error */
-static struct ib_device *find_device(struct control_request *req, u32 *port)
-{
-	struct ib_device *device;
-	int node, number;
-
-	if (!control_port(req, &node, &number))
-		return NULL;
-	device = control_device(req, node);
-	if (!device)
-		control_fail(req, "%s has no adapter: only adapters have IP interfaces",
-			     control_topology(req)->node[node].name);
-	*port = (u32)number;
-	return device;
-}
-
 /* Get "node", "port" and "pkey", which identify an interface. As in Linux, its P_Key has
  * the bit of full membership, whatever the port's membership is. Return: are they valid? */
 static bool find_partition(struct control_request *req, struct ib_device **device,
@@ -45,8 +29,7 @@ static bool find_partition(struct control_request *req, struct ib_device **devic
 		control_fail(req, "P_Keys 0 and 32768 name no partition");
 		return false;
 	}
-	*device = find_device(req, port);
-	return *device;
+	return control_adapter_port(req, device, port);
 }
 
 /* Return: the interface of a request; NULL after answering with an error */

@@ -139,3 +139,17 @@ bool control_port(struct control_request *req, int *node, int *port)
 		     control_topology(req)->node[*node].num_ports);
 	return false;
 }
+
+bool control_adapter_port(struct control_request *req, struct ib_device **device, u32 *port)
+{
+	int node, number;
+
+	if (!control_port(req, &node, &number))
+		return false;
+	*device = control_device(req, node);
+	if (!*device)
+		control_fail(req, "%s has no adapter: only adapters have IP interfaces",
+			     control_topology(req)->node[node].name);
+	*port = (u32)number;
+	return *device;
+}

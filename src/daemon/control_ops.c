@@ -394,6 +394,8 @@ static const struct {
 	{"trace_provide", control_op_trace_provide},
 	{"namespaces", control_op_namespaces},
 	{"hold_namespaces", control_op_hold_namespaces},
+	{"eth_open", control_op_eth_open},
+	{"eth", control_op_eth},
 	{"ipoib_open", control_op_ipoib_open},
 	{"ipoib_close", control_op_ipoib_close},
 	{"ipoib_mode", control_op_ipoib_mode},
@@ -429,7 +431,7 @@ bool control_dispatch(struct control_request *req)
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
 		     "counters, resources, wait, path, capture, trace, trace_points, trace_provide, namespaces, hold_namespaces, "
-		     "ipoib_open, ipoib_close, ipoib_mode, ipoib_moderation, ipoib, srp_unit_add, srp_unit_remove, srp_targets, "
+		     "eth_open, eth, ipoib_open, ipoib_close, ipoib_mode, ipoib_moderation, ipoib, srp_unit_add, srp_unit_remove, srp_targets, "
 		     "srp_discover, srp_login, srp_logout, srp_sessions, "
 		     "module_load, module_unload, modules, "
 		     "fault_add, fault_list, fault_clear, fault_log or stop",

@@ -126,6 +126,9 @@ bool control_concerns(struct control_request *req, int node, int i);
 struct ib_device *control_device(struct control_request *req, int node);
 /** control_port() - "node" and "port", both required. Return: do they exist? */
 bool control_port(struct control_request *req, int *node, int *port);
+/** control_adapter_port() - the same of an adapter that is plugged, which has the interfaces of
+ *  its ports. Return: false after answering with an error */
+bool control_adapter_port(struct control_request *req, struct ib_device **device, u32 *port);
 /** control_topology() - the topology of the fabric */
 const struct topology *control_topology(struct control_request *req);
 
@@ -185,6 +188,9 @@ void control_namespaces_destroy(struct control_namespaces *ns);
  *  this index in the topology; 0: it has none */
 uint64_t control_namespaces_network(const struct control_namespaces *ns, int index);
 
+/** control_op_eth_open(), control_op_eth() - the operations on Ethernet interfaces (control_eth.c) */
+bool control_op_eth_open(struct control_request *req);
+bool control_op_eth(struct control_request *req);
 /** control_op_ipoib_*() - the operations on IP interfaces (control_ipoib.c) */
 bool control_op_ipoib_open(struct control_request *req);
 bool control_op_ipoib_close(struct control_request *req);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Which upper-level protocols the nodes use, for the status. */
 #include "daemon/control_private.h"
+#include "ulp/eth/eth.h"
 #include "ulp/ipoib/ipoib.h"
 #include "ulp/sdp/socket.h"
 #include "ulp/srp/srp.h"
@@ -17,19 +18,21 @@ struct json_object *control_protocols(struct control_request *req)
 	const struct topology *topo = control_topology(req);
 	struct rt *rt = control_rt(req->control);
 	struct json_object *o = json_object_new_object();
-	uint64_t interfaces = 0, targets = 0, sessions = 0;
+	uint64_t interfaces = 0, ethernet = 0, targets = 0, sessions = 0;
 	struct sdp_stats sdp;
 
 	for (int i = 0; i < topo->num_nodes; i++) {
 		struct ib_device *device = control_device(req, i);
 
 		interfaces += device ? ipoib_count(device) : 0;
+		ethernet += device ? eth_count(device) : 0;
 		for (unsigned int slot = 1; device && slot <= SRP_CONTROLLERS; slot++)
 			targets += srpt_find(device, slot) != NULL;
 	}
 	srp_each_session(count_session, &sessions);
 	sdp_stats_get(rt, &sdp);
 	control_put_number(o, "ipoib_interfaces", interfaces);
+	control_put_number(o, "ethernet_interfaces", ethernet);
 	control_put_number(o, "sdp_connections", sdp.open);
 	control_put_number(o, "srp_targets", targets);
 	control_put_number(o, "srp_sessions", sessions);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The operations topo and nodes: the nodes of the fabric and their state. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,8 +112,23 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 	return o;
 }
 
-static struct json_object *address_json(const struct topo_plan *plan, const struct topo_node *nd,
-					unsigned port)
+/* The first GID of a port of Ethernet is the link-local address of its MAC address. */
+static const char *link_local_of(const struct fabric *fab, const struct topo_node *nd, int port,
+				 char text[TOPO_PLAN_BYTES])
+{
+	struct fab_roce_gid gids[FAB_ROCE_GIDS];
+	char address[INET6_ADDRSTRLEN];
+
+	if (!nd->port[port].ethernet)
+		return topo_plan_link_local(topo_port_guid(nd, port), text);
+	fab_ethernet_gids(fab, (int)(nd - fab_topology(fab)->node), port, gids);
+	inet_ntop(AF_INET6, gids[0].gid.raw, address, sizeof(address));
+	snprintf(text, TOPO_PLAN_BYTES, "%s/64", address);
+	return text;
+}
+
+static struct json_object *address_json(const struct topo_plan *plan, const struct fabric *fab,
+					const struct topo_node *nd, unsigned port)
 {
 	struct json_object *o = json_object_new_object();
 	unsigned number = nd->number, of_node = nd->ports_before + port;
@@ -128,20 +144,20 @@ static struct json_object *address_json(const struct topo_plan *plan, const stru
 	control_put_number(o, "port", port);
 	control_put_text(o, "ipv4", topo_plan_ipv4(plan, number, of_node, text));
 	control_put_text(o, "ipv6", topo_plan_ipv6(plan, number, of_node, text));
-	control_put_text(o, "link_local",
-			 topo_plan_link_local(topo_port_guid(nd, (int)port), text));
+	control_put_text(o, "link_local", link_local_of(fab, nd, (int)port, text));
 	return o;
 }
 
 /* of all ports of the host that adapter @node is in */
 static void put_addresses(struct json_object *o, const struct topo_plan *plan,
-			  const struct topology *topo, int node)
+			  const struct fabric *fab, int node)
 {
+	const struct topology *topo = fab_topology(fab);
 	struct json_object *list = json_object_new_array();
 
 	for (int i = topo->node[node].host; i >= 0; i = topo->node[i].next)
 		for (unsigned port = 1; port <= topo->node[i].num_ports; port++)
-			json_object_array_add(list, address_json(plan, &topo->node[i], port));
+			json_object_array_add(list, address_json(plan, fab, &topo->node[i], port));
 	json_object_object_add(o, "addresses", list);
 }
 
@@ -203,7 +219,7 @@ static void put_nodes(struct control_request *req, bool ports)
 			continue;
 		o = node_json(control_fabric(req->control), i, ports, detail);
 		if (plan && nd->kind == TOPO_CA)
-			put_addresses(o, plan, control_topology(req), i);
+			put_addresses(o, plan, control_fabric(req->control), i);
 		inode = control_namespaces_network(control_namespaces(req->control), i);
 		if (inode)
 			control_put_number(o, "network_namespace", inode);

@@ -38,7 +38,9 @@
 #include "runtime/posix/log.h"
 #include "runtime/posix/rt_posix.h"
 #include "runtime/posix/slice.h"
+#include "ulp/eth/eth.h"
 #include "ulp/ipoib/ipoib.h"
+#include "ulp/net/tun.h"
 #include "ulp/srp/srp.h"
 #include "ulp/srpt/srpt.h"
 
@@ -539,6 +541,9 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	ret = ipoib_init(d->rt);
 	if (ret)
 		return fail("cannot start IP over InfiniBand", ret);
+	ret = eth_init(d->rt);
+	if (ret)
+		return fail("cannot start Ethernet interfaces", ret);
 	ret = srpt_init(d->rt);
 	if (ret)
 		return fail("cannot start the SRP target", ret);
@@ -573,7 +578,7 @@ static void unload_modules(struct daemon *d)
 
 static void take_down(struct daemon *d, const struct options *opt)
 {
-	ipoib_leave_devices();
+	net_tun_leave();
 	if (d->modules)
 		unload_modules(d);
 	if (d->control)
@@ -604,6 +609,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 		srpt_cleanup(d->rt);
 		rdma_cm_cleanup(d->rt);
 		ib_cm_cleanup(d->rt);
+		eth_cleanup(d->rt);
 		ipoib_cleanup(d->rt);
 		ib_sa_cleanup(d->rt);
 		ib_mad_cleanup(d->rt);

@@ -191,7 +191,6 @@ def test_path(roce):
 
 def test_what_belongs_to_infiniband_is_refused(home):
     for option, value, says in (("--sm", "softib-sm", "no subnet manager"),
-                                ("--net", "node", "IP over InfiniBand"),
                                 ("--link-layer", "token-ring", "infiniband or ethernet")):
         done = softib(home, "run", "--link-layer", "ethernet", option, value, "--", "true")
         assert done.returncode and says in done.stderr, done

@@ -83,11 +83,13 @@ def test_rdma_cm(adapters):
         assert client.count("ping data: rdma-ping-") == 3, client
 
 
-def test_ip_over_infiniband_alone(adapters):
-    """The node has ib0 and no interface of the other adapter, whose address is its own."""
-    assert "bytes from" in adapters.run("n1", "ping", "-c", "1", "-W", "20", "n2")
+def test_an_interface_of_each(adapters):
+    """The node has ib0 and eth1, each in a network of its own."""
+    for name, address in ("n2", "10.1.0.2"), ("n2-eth1", "10.2.0.2"):
+        out = adapters.run("n1", "ping", "-4", "-c", "1", "-W", "20", name)
+        assert "bytes from" in out and address in out, out
     links = adapters.run("n1", "ip", "-brief", "link")
-    assert re.search(r"^ib0\s", links, re.M) and not re.search(r"^(ib1|eth)", links, re.M), links
+    assert re.findall(r"^\w+", links, re.M) == ["lo", "ib0", "eth1"], links
 
 
 def test_ucx(both):

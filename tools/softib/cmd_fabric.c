@@ -139,9 +139,6 @@ static void check_ethernet(struct fabric_args *args, struct argp_state *state)
 {
 	if (args->link_layer && args->sm && strcmp(args->sm, "none"))
 		argp_error(state, "--sm: an Ethernet fabric has no subnet manager; leave --sm out");
-	if (args->link_layer && args->net == NET_NODE)
-		argp_error(state, "--net node: the nodes' network is IP over InfiniBand; with "
-				  "--link-layer ethernet use --net host");
 	if (!args->sm)
 		args->sm = args->link_layer ? "none" : "softib-sm";
 }

@@ -111,6 +111,7 @@ static void print_protocols(struct json_object *protocols)
 		const char *key, *one, *many, *command;
 	} rows[] = {
 		{"ipoib_interfaces", "IP interface", "IP interfaces", "softib ipoib"},
+		{"ethernet_interfaces", "Ethernet interface", "Ethernet interfaces", NULL},
 		{"sdp_connections", "SDP connection", "SDP connections", NULL},
 		{"srp_targets", "SRP target", "SRP targets", "softib srp target list"},
 		{"srp_sessions", "SRP session", "SRP sessions", "softib srp list"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Network interfaces of a node: TUN devices whose other end is in softibd. */
+/* Network interfaces of a node: TUN and TAP devices whose other end is in softibd. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -115,17 +115,18 @@ int netdev_delete(const char *interface)
 	return error == -ENODEV ? 0 : error;
 }
 
-/* Return: the descriptor of a new TUN device; -errno */
-static int open_tun(const char *interface)
+/* @kind: IFF_TUN or IFF_TAP. Return: the descriptor of a new device; -errno */
+static int open_tun(const char *interface, int kind)
 {
-	struct ifreq req = {.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR};
+	struct ifreq req = {.ifr_flags = (short)(kind | IFF_NO_PI | IFF_VNET_HDR)};
 	int fd = open(TUN, O_RDWR | O_NONBLOCK | O_CLOEXEC), error;
 
 	if (fd < 0)
 		return -errno;
 	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", interface);
 	if (!ioctl(fd, TUNSETIFF, &req)) {
-		ioctl(fd, TUNSETLINK, ARPHRD_INFINIBAND); /* what programs take it for; or none */
+		if (kind == IFF_TUN) /* what programs take it for; or none */
+			ioctl(fd, TUNSETLINK, ARPHRD_INFINIBAND);
 		return fd;
 	}
 	error = -errno;
@@ -154,19 +155,32 @@ static int open_rtnl(void)
 	return fd;
 }
 
-/* Return: 0; -errno; -EPROTO (printed) */
-static int hand_over(const struct node_place *at, const char *adapter, unsigned port,
-		     unsigned pkey, const char *interface, const int fd[2])
+/* @req: of softibd, which names the port. Return: the answer; NULL (printed) */
+static struct json_object *hand_over(const struct node_place *at, struct json_object *req,
+				     const char *interface, const int fd[2])
 {
 	const struct client_fds fds = {.send = fd, .num_send = 2};
-	struct json_object *req = request("ipoib_open"), *answer;
-	int error;
+
+	request_number(req, "ifindex", if_nametoindex(interface));
+	return client_call_fds(at->dir, req, &fds);
+}
+
+static struct json_object *request_of(const char *op, const char *adapter, unsigned port)
+{
+	struct json_object *req = request(op);
 
 	request_text(req, "node", adapter);
 	request_number(req, "port", port);
-	request_number(req, "pkey", pkey);
-	request_number(req, "ifindex", if_nametoindex(interface));
-	answer = client_call_fds(at->dir, req, &fds);
+	return req;
+}
+
+/* Return: 0; -errno; -EPROTO (printed) */
+static int begin_ipoib(const struct node_place *at, struct json_object *req, const char *interface,
+		       const int fd[2])
+{
+	struct json_object *answer = hand_over(at, req, interface, fd);
+	int error;
+
 	if (!answer)
 		return -EPROTO;
 	limit_segments(interface, (unsigned)number_of(answer, "segments"));
@@ -185,17 +199,69 @@ bool netdev_is_possible(void)
 	return fd >= 0;
 }
 
-int netdev_ipoib(const struct node_place *at, const char *adapter, unsigned port,
-		 unsigned pkey, const char *interface)
+/* Return: 0; -errno */
+static int set_ethernet(const char *interface, struct json_object *answer)
 {
-	int fd[2] = {open_tun(interface), -1}, error;
+	struct ifreq req = {.ifr_hwaddr.sa_family = ARPHRD_ETHER};
+	unsigned char *mac = (unsigned char *)req.ifr_hwaddr.sa_data;
+	int error;
 
-	if (fd[0] < 0)
+	if (sscanf(text_of(answer, "mac"), "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1], &mac[2],
+		   &mac[3], &mac[4], &mac[5]) != 6)
+		return -EPROTO;
+	error = call(interface, SIOCSIFHWADDR, &req);
+	if (error)
+		return error;
+	req = (struct ifreq){.ifr_mtu = (int)number_of(answer, "mtu")};
+	return call(interface, SIOCSIFMTU, &req);
+}
+
+/* Return: 0; -errno; -EPROTO (printed) */
+static int begin_ethernet(const struct node_place *at, struct json_object *req,
+			  const char *interface, const int fd[2])
+{
+	struct json_object *answer = hand_over(at, req, interface, fd);
+	int error;
+
+	if (!answer)
+		return -EPROTO;
+	error = set_ethernet(interface, answer);
+	json_object_put(answer);
+	return error ? error : netdev_up(interface);
+}
+
+/* @begin: hands over what was opened, and brings the interface up. Return: as it */
+static int make(const struct node_place *at, struct json_object *req, const char *interface, int kind,
+		int (*begin)(const struct node_place *at, struct json_object *req,
+			     const char *interface, const int fd[2]))
+{
+	int fd[2] = {open_tun(interface, kind), -1}, error;
+
+	if (fd[0] < 0) {
+		json_object_put(req);
 		return fd[0];
+	}
 	fd[1] = open_rtnl();
-	error = fd[1] < 0 ? fd[1] : hand_over(at, adapter, port, pkey, interface, fd);
+	if (fd[1] < 0)
+		json_object_put(req);
+	error = fd[1] < 0 ? fd[1] : begin(at, req, interface, fd);
 	close(fd[0]);
 	if (fd[1] >= 0)
 		close(fd[1]);
 	return error;
+}
+
+int netdev_ipoib(const struct node_place *at, const char *adapter, unsigned port,
+		 unsigned pkey, const char *interface)
+{
+	struct json_object *req = request_of("ipoib_open", adapter, port);
+
+	request_number(req, "pkey", pkey);
+	return make(at, req, interface, IFF_TUN, begin_ipoib);
+}
+
+int netdev_ethernet(const struct node_place *at, const char *adapter, unsigned port,
+		    const char *interface)
+{
+	return make(at, request_of("eth_open", adapter, port), interface, IFF_TAP, begin_ethernet);
 }

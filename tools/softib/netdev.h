@@ -31,6 +31,10 @@ bool netdev_is_possible(void);
 int netdev_ipoib(const struct node_place *at, const char *adapter, unsigned port,
 		 unsigned pkey, const char *interface);
 
+/** netdev_ethernet() - the same for a port of Ethernet: a device with the port's MAC address */
+int netdev_ethernet(const struct node_place *at, const char *adapter, unsigned port,
+		    const char *interface);
+
 /* --- node_child.c: interfaces of further partitions, and the modes of all --- */
 
 /** struct node_child - an interface such as "ib0.8001"

@@ -72,14 +72,13 @@ static void place_port(struct node_port *port, struct json_object *address)
 static void place_at(struct node_place *at, struct json_object *node)
 {
 	struct json_object *addresses = member_of(node, "addresses");
-	const char *own = ""; /* by IP over InfiniBand */
+	const char *own;
 
 	at->num_ports = (int)MIN(count_of(addresses), (size_t)NODE_PORTS_MAX);
 	for (int i = 0; i < at->num_ports; i++) {
 		place_port(&at->ports[i], item_of(addresses, (size_t)i));
-		if (!*own && !member_of(item_of(addresses, (size_t)i), "link_layer"))
-			own = at->ports[i].address;
 	}
+	own = at->num_ports ? at->ports[0].address : "";
 	snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
 	snprintf(at->adapter, sizeof(at->adapter), "%s", text_of(node, "name"));
 	snprintf(at->address, sizeof(at->address), "%s",

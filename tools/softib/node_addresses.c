@@ -97,8 +97,8 @@ int node_add_addresses(struct json_object *node)
 
 /* --- names ------------------------------------------------------------------- */
 
-/* @name or, of an interface but the first, NAME-ib1; what is no host name is none */
-static void print_host(FILE *out, struct json_object *node, struct json_object *each)
+/* NAME or, of an interface but the first, NAME-ib1; what is no host name is none */
+static void print_host(FILE *out, struct json_object *node, struct json_object *each, bool is_first)
 {
 	static const char *const kinds[] = {"ipv4", "ipv6"};
 	const char *name = text_of(node, "name");
@@ -109,7 +109,7 @@ static void print_host(FILE *out, struct json_object *node, struct json_object *
 		const char *address = text_of(each, kinds[i]);
 
 		fprintf(out, "%.*s\t%s", (int)strcspn(address, "/"), address, name);
-		if (strcmp(text_of(each, "interface"), "ib0"))
+		if (!is_first)
 			fprintf(out, "-%s", text_of(each, "interface"));
 		fputc('\n', out);
 	}
@@ -141,7 +141,7 @@ static int write_hosts(const char *path, struct json_object *nodes)
 		bool is_first = !strcmp(text_of(node, "name"), text_of(node, "host"));
 
 		for (size_t a = 0; is_first && a < count_of(list); a++)
-			print_host(out, node, item_of(list, a));
+			print_host(out, node, item_of(list, a), !a);
 	}
 	copy_hosts(out);
 	fchmod(fileno(out), 0644);

@@ -79,11 +79,11 @@ static int set_up_interfaces(const struct node_place *at, struct json_object *no
 		unsigned port = (unsigned)number_of(each, "port");
 		int error;
 
-		if (member_of(each, "link_layer")) /* Ethernet: programs alone use the port */
-			continue;
-		error = netdev_ipoib(at, text_of(each, "adapter"), port, WIRE_PKEY_DEFAULT,
-					 text_of(each, "interface"));
-
+		error = member_of(each, "link_layer") ?
+				netdev_ethernet(at, text_of(each, "adapter"), port,
+						text_of(each, "interface")) :
+				netdev_ipoib(at, text_of(each, "adapter"), port, WIRE_PKEY_DEFAULT,
+					     text_of(each, "interface"));
 		if (error && error != -EPROTO)
 			complain("%s has no %s: %s", at->node, text_of(each, "interface"),
 				 strerror(-error));

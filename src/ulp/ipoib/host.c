@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "runtime/posix/closer.h"
 #include "ulp/ipoib/merge.h"
 #include "ulp/ipoib/private.h"
 #include "ulp/ipoib/segment.h"
+#include "ulp/net/tun.h"
 
 #define USO	    0x60 /* TUN_F_USO4 and TUN_F_USO6 */
 #define READ_FRAMES 64	    /* sent in a turn of the loop: a receiver takes more in one */
@@ -201,22 +201,12 @@ static struct {
 	struct ipoib_merge merge;
 } arrivals; /* one thread */
 
-/* Return: did the host take it? */
-static bool write_large(struct ipoib *p, const struct virtio_net_hdr *h, const u8 *packet,
-			size_t bytes)
-{
-	struct iovec part[] = {{(void *)(uintptr_t)h, sizeof(*h)},
-			       {(void *)(uintptr_t)packet, bytes}};
-
-	return writev(p->tun_fd, part, ARRAY_SIZE(part)) > 0;
-}
-
 /* Its checksums are there, and the host verifies them. */
 static bool write_packet(struct ipoib *p, const u8 *packet, size_t bytes)
 {
 	const struct virtio_net_hdr header = {.gso_type = VIRTIO_NET_HDR_GSO_NONE};
 
-	return write_large(p, &header, packet, bytes);
+	return net_tun_write(p->tun_fd, &header, packet, bytes);
 }
 
 static void count_delivered(struct ipoib *p, bool taken, unsigned int packets, size_t bytes)
@@ -238,8 +228,8 @@ static void flush(void)
 	if (!m->count)
 		return;
 	ipoib_merge_end(m, &header);
-	count_delivered(p, write_large(p, &header, m->packet, m->bytes), m->count,
-			m->bytes + (m->count - 1) * m->headers);
+	count_delivered(p, net_tun_write(p->tun_fd, &header, m->packet, m->bytes),
+			m->count, m->bytes + (m->count - 1) * m->headers);
 	m->count = 0;
 }
 
@@ -366,9 +356,7 @@ void ipoib_too_big(struct ipoib_send *s, size_t mtu)
 
 void ipoib_set_carrier(struct ipoib *p, bool up)
 {
-	int on = up;
-
-	ioctl(p->tun_fd, TUNSETCARRIER, &on);
+	net_tun_set_carrier(p->tun_fd, up);
 }
 
 void ipoib_host_init(void)
@@ -386,13 +374,6 @@ void ipoib_host_open(struct ipoib *p)
 	rt_io_watch(&p->tun_io, true, false);
 }
 
-static bool leaves_devices;
-
-void ipoib_leave_devices(void)
-{
-	leaves_devices = true;
-}
-
 void ipoib_host_close(struct ipoib *p)
 {
 	if (arrivals.owner == p) {
@@ -400,7 +381,5 @@ void ipoib_host_close(struct ipoib *p)
 		rt_work_cancel(&arrivals.flush);
 	}
 	rt_io_watch(&p->tun_io, false, false);
-	if (leaves_devices && p->tun_fd >= 0)
-		ioctl(p->tun_fd, TUNSETPERSIST, 1);
-	rt_close_foreign(p->tun_fd);
+	net_tun_close(p->tun_fd);
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Interfaces: made, found, ended; and what they do when the fabric changes. */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/if_tun.h>
-#include <linux/netlink.h>
 #include <net/if.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include "ulp/ipoib/private.h"
 #include "ulp/ipoib/trace.h"
-#include "ulp/ipoib/segment.h"
+#include "ulp/net/tun.h"
 
 static const struct ib_client ipoib_client;
 
@@ -175,29 +171,6 @@ static void port_event(struct ib_event_handler *handler, struct ib_event *event)
 
 /* --- an interface --- */
 
-#define KIND	 (IFF_TUN | IFF_NO_PI | IFF_VNET_HDR)
-
-/* What a program hands over may be anything: no other descriptor is read or written. */
-static int check_descriptors(const struct ipoib_config *config)
-{
-	struct ifreq request = {.ifr_flags = 0};
-	int domain = 0, protocol = -1, header_bytes = sizeof(struct virtio_net_hdr);
-	socklen_t length = sizeof(int);
-
-	if (ioctl(config->tun_fd, TUNGETIFF, &request) ||
-	    (request.ifr_flags & KIND) != KIND)
-		return -EINVAL;
-	if (getsockopt(config->rtnl_fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) ||
-	    getsockopt(config->rtnl_fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) ||
-	    domain != AF_NETLINK || protocol != NETLINK_ROUTE)
-		return -EINVAL;
-	if (ioctl(config->tun_fd, TUNSETVNETHDRSZ, &header_bytes) ||
-	    ioctl(config->tun_fd, TUNSETOFFLOAD, OFFLOADS) ||
-	    fcntl(config->tun_fd, F_SETFL, O_RDWR | O_NONBLOCK))
-		return -errno;
-	return 0;
-}
-
 static void gone(struct rt_work *work)
 {
 	ipoib_close(container_of(work, struct ipoib, end));
@@ -217,7 +190,7 @@ static int open_parts(struct ipoib *p)
 int ipoib_open(const struct ipoib_config *config)
 {
 	struct ipoib_device *d = ib_get_client_data(config->device, &ipoib_client);
-	int ret = check_descriptors(config);
+	int ret = net_tun_check(config->tun_fd, config->rtnl_fd, IFF_TUN, OFFLOADS);
 	struct ipoib *p;
 
 	if (!ret && (!d || !rdma_is_port_valid(config->device, config->port_num)))

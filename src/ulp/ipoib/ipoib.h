@@ -63,16 +63,6 @@ struct ipoib_moderation {
 int ipoib_init(struct rt *rt);
 void ipoib_cleanup(struct rt *rt);
 /**
- * ipoib_leave_devices() - from now on, an interface that ends leaves its device to the
- * device's network namespace, with which the kernel deletes it
- *
- * softibd calls it before it exits. The kernel deletes a TUN device whose file is closed
- * on its own, which takes about 30 ms, but the devices of namespaces that end together in
- * one batch.
- */
-void ipoib_leave_devices(void);
-
-/**
  * ipoib_open() - make the interface of a port and partition
  * Both descriptors of @config are the interface's from now on, unless it fails. It ends
  * with its adapter, with the TUN device, or by ipoib_close().

@@ -842,7 +842,7 @@ static void a_device_may_be_left_to_its_namespace(void **state)
 	close(bench.tun);
 	close(bench.address);
 	assert_int_equal(bench_open(), 0);
-	ipoib_leave_devices();
+	net_tun_leave();
 	ipoib_close(bench_interface());
 	assert_true(bench.persists);
 }

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Ethernet interfaces: an upper-level protocol on the midlayer's interface alone, which gives a
+ * port of Ethernet what its network driver gives it on a real host.
+ *
+ * The host's end is a TAP device in a network namespace, made by who opens it. A raw packet QP of
+ * the port carries its frames: rules of flow steering lead those to it that are for the port's MAC
+ * address or for a group. A program's rules come first, as they do in Linux.
+ */
+#ifndef SOFTIB_ULP_ETH_H
+#define SOFTIB_ULP_ETH_H
+
+#include "rdma/ib_verbs.h"
+
+#define ETH_MAC_BYTES 6
+
+struct eth;
+
+/**
+ * struct eth_config - an interface
+ * @tap_fd: the device, IFF_TAP | IFF_NO_PI | IFF_VNET_HDR
+ * @rtnl_fd: NETLINK_ROUTE, in the device's network namespace
+ * @ifindex: of the device there
+ */
+struct eth_config {
+	struct ib_device *device;
+	u32 port_num;
+	int tap_fd, rtnl_fd;
+	unsigned int ifindex;
+};
+
+/** struct eth_stats - counted since the interface was opened */
+struct eth_stats {
+	u64 rx_packets, rx_bytes, tx_packets, tx_bytes;
+	u64 rx_errors;	/* of a status */
+	u64 rx_dropped; /* the host's queue was full, or the interface down */
+	u64 tx_errors;	/* too long or too short, or refused by the queue pair */
+};
+
+/** eth_init() - 0; -errno */
+int eth_init(struct rt *rt);
+void eth_cleanup(struct rt *rt);
+
+/**
+ * eth_open() - make the interface of a port
+ * Both descriptors of @config are the interface's from now on, unless it fails. It ends
+ * with its adapter, with the TAP device, or by eth_close().
+ * Return: 0; -EINVAL the descriptors are something else; -EOPNOTSUPP the port is not Ethernet's;
+ * -EEXIST it has one; -ENODEV; -ENOMEM; what the device said
+ */
+int eth_open(const struct eth_config *config);
+/** eth_find() - Return: the interface; NULL */
+struct eth *eth_find(struct ib_device *device, u32 port_num);
+void eth_close(struct eth *eth);
+
+/** eth_count() - Return: the number of interfaces of an adapter */
+unsigned int eth_count(struct ib_device *device);
+/** eth_mac() - the port's MAC address, which that of the TAP device is to be */
+const u8 *eth_mac(const struct eth *eth);
+/** eth_mtu() - the longest IP packet, or payload of a frame, that the port carries */
+unsigned int eth_mtu(const struct eth *eth);
+unsigned int eth_ifindex(const struct eth *eth);
+const struct eth_stats *eth_stats(const struct eth *eth);
+
+#endif

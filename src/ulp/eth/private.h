@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * An Ethernet interface and its parts.
+ *
+ *  eth.c    making and unmaking; events of the port
+ *  queue.c  the queue pair: rules, buffers, sends, receives
+ *  host.c   the TAP device: frames from the host, frames for it
+ */
+#ifndef SOFTIB_ULP_ETH_PRIVATE_H
+#define SOFTIB_ULP_ETH_PRIVATE_H
+
+#define SOFTIB_CLIENT_NAME "eth"
+
+#include "runtime/posix/rt_posix.h"
+#include "ulp/eth/eth.h"
+#include "wire/frame.h"
+
+#define ETH_FRAME_MAX (4096 + WIRE_FRAME_OVERHEAD)
+#define ETH_RECEIVES  16 /* as many packets as the adapter takes up in a turn of the loop */
+#define ETH_SENDS     48 /* with the receives, a completion queue of 64 */
+#define ETH_SPARE     8	 /* sends that are kept for the next frames */
+
+/** struct eth_send - a frame on its way out */
+struct eth_send {
+	struct ib_cqe cqe;
+	struct eth *eth;
+	struct list_head node; /* of the spare ones */
+	size_t bytes;
+	u8 frame[ETH_FRAME_MAX];
+};
+
+/** struct eth_receive - a buffer in the receive queue */
+struct eth_receive {
+	struct ib_cqe cqe;
+	struct eth *eth;
+	u8 *frame; /* of ETH_FRAME_MAX */
+};
+
+enum eth_rule { ETH_RULE_OWN, ETH_RULE_GROUPS, ETH_RULES };
+
+/** struct eth - an interface */
+struct eth {
+	struct list_head node; /* of its device's interfaces */
+	struct ib_device *device;
+	u32 port_num;
+	bool closing; /* nothing new is begun */
+	struct ib_event_handler events;
+	struct rt_work end;	/* the TAP device is gone */
+	struct rt_work restart; /* the queue pair is in error */
+	struct eth_stats stats;
+	u8 mac[ETH_MAC_BYTES];
+	unsigned int mtu;
+	/* --- host.c --- */
+	int tap_fd, rtnl_fd;
+	unsigned int ifindex;
+	struct rt_io tap_io;
+	bool host_waits; /* for room in the send queue */
+	/* --- queue.c --- */
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	struct ib_flow *flow[ETH_RULES];
+	struct rt_work drain;
+	struct eth_receive receive[ETH_RECEIVES];
+	u8 *receive_frames;
+	struct list_head spare_sends;
+	unsigned int num_sends, num_spare;
+};
+
+/* --- queue.c --- */
+
+/** eth_queue_init() - before eth_queue_close() may be called */
+void eth_queue_init(struct eth *eth);
+int eth_queue_open(struct eth *eth);
+/** eth_queue_restart() - from any state of the queue pair; what was posted is flushed */
+void eth_queue_restart(struct eth *eth);
+void eth_queue_close(struct eth *eth);
+/** eth_queue_poll() - take up what has completed, without waiting for the event */
+void eth_queue_poll(struct eth *eth);
+/** eth_send_alloc() - for a frame of up to ETH_FRAME_MAX. Return: NULL: too many are under way, or
+ *  no memory; eth_host_resume() is called when there is room */
+struct eth_send *eth_send_alloc(struct eth *eth);
+void eth_send_free(struct eth_send *s);
+/** eth_post() - send the frame, which is freed when it has left */
+void eth_post(struct eth_send *s);
+
+/* --- host.c --- */
+
+void eth_host_open(struct eth *eth);
+void eth_host_close(struct eth *eth);
+/** eth_host_resume() - read what waits in the host's queue */
+void eth_host_resume(struct eth *eth);
+/** eth_received() - a frame for the host */
+void eth_received(struct eth *eth, const u8 *frame, size_t bytes);
+
+#endif

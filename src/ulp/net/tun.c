@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The host's end of a network interface (tun.h). */
+#include "ulp/net/tun.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <linux/netlink.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "runtime/posix/closer.h"
+
+static bool is_routing_socket(int fd)
+{
+	int domain = 0, protocol = -1;
+	socklen_t length = sizeof(int);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) &&
+	       !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) &&
+	       domain == AF_NETLINK && protocol == NETLINK_ROUTE;
+}
+
+int net_tun_check(int tun_fd, int rtnl_fd, int kind, unsigned int offloads)
+{
+	int header_bytes = sizeof(struct virtio_net_hdr), wanted = kind | IFF_NO_PI | IFF_VNET_HDR;
+	struct ifreq request = {.ifr_flags = 0};
+
+	if (ioctl(tun_fd, TUNGETIFF, &request) || (request.ifr_flags & wanted) != wanted ||
+	    !is_routing_socket(rtnl_fd))
+		return -EINVAL;
+	if (ioctl(tun_fd, TUNSETVNETHDRSZ, &header_bytes) ||
+	    ioctl(tun_fd, TUNSETOFFLOAD, (unsigned long)offloads) ||
+	    fcntl(tun_fd, F_SETFL, O_RDWR | O_NONBLOCK))
+		return -errno;
+	return 0;
+}
+
+bool net_tun_write(int tun_fd, const struct virtio_net_hdr *h, const void *packet, size_t bytes)
+{
+	struct iovec part[] = {{(void *)(uintptr_t)h, sizeof(*h)},
+			       {(void *)(uintptr_t)packet, bytes}};
+
+	return writev(tun_fd, part, ARRAY_SIZE(part)) > 0;
+}
+
+void net_tun_set_carrier(int tun_fd, bool up)
+{
+	int on = up;
+
+	ioctl(tun_fd, TUNSETCARRIER, &on);
+}
+
+static bool leaves_devices;
+
+void net_tun_leave(void)
+{
+	leaves_devices = true;
+}
+
+void net_tun_close(int tun_fd)
+{
+	if (leaves_devices && tun_fd >= 0)
+		ioctl(tun_fd, TUNSETPERSIST, 1);
+	rt_close_foreign(tun_fd);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The host's end of a network interface whose other end is an upper-level protocol: a TUN or TAP
+ * device in a network namespace, with virtio-net headers, and a routing socket (rtnetlink(7)) of
+ * the same namespace. Both are made by who opens the interface.
+ */
+#ifndef SOFTIB_ULP_NET_TUN_H
+#define SOFTIB_ULP_NET_TUN_H
+
+#include <linux/virtio_net.h>
+
+#include "base/types.h"
+
+/**
+ * net_tun_check() - make sure of descriptors that a program handed over, which may be anything:
+ * no other descriptor is read or written
+ * @kind: IFF_TUN or IFF_TAP
+ * @offloads: TUN_F_...: what the host may leave to the interface
+ * Return: 0: the device does not block, and its packets have a struct virtio_net_hdr each;
+ * -EINVAL they are something else; -errno
+ */
+int net_tun_check(int tun_fd, int rtnl_fd, int kind, unsigned int offloads);
+
+/** net_tun_write() - a packet for the host, behind @h. Return: did the host take it? */
+bool net_tun_write(int tun_fd, const struct virtio_net_hdr *h, const void *packet, size_t bytes);
+
+/** net_tun_set_carrier() - does the host see a link? */
+void net_tun_set_carrier(int tun_fd, bool up);
+
+/** net_tun_close() - with which the kernel deletes the device, unless net_tun_leave() was called.
+ *  @tun_fd: or -1 */
+void net_tun_close(int tun_fd);
+
+/**
+ * net_tun_leave() - from now on, an interface that ends leaves its device to the device's network
+ * namespace, with which the kernel deletes it
+ *
+ * softibd calls it before it exits. The kernel deletes a device whose file is closed on its own,
+ * which takes about 30 ms, but the devices of namespaces that end together in one batch.
+ */
+void net_tun_leave(void);
+
+#endif

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Nodes with an Ethernet interface beside each port of RoCE: what a host runs on it, and what its
+kernel and RDMA programs make of it. test_ethernet.py is about RoCE without interfaces."""
+import json
+import re
+
+import pytest
+
+from interop.commands import processes
+from interop.fabric import Fabric, wait_until
+from interop.test_ipoib import serve
+from interop.test_nodes import KINDS, allowed, holders, mounted, on, users
+from interop.test_rdma_cm import NO_SUCH_SERVICE, play, try_perftest
+
+MTU = 4096
+IPV6 = "fd73:6f66:7469:6201::{}".format
+LINK_LOCAL = "fe80::73:69ff:fe00:{}".format
+pytestmark = pytest.mark.skipif(not allowed(()), reason="the kernel allows no network namespaces")
+
+
+@pytest.fixture(scope="module", name="roce", params=users(), ids=lambda user: "nobody" if user else "self")
+def roce_star(request):
+    with Fabric("star:3", sm="none", up_args=("--link-layer", "ethernet", "--net", "node"),
+                user=request.param) as fabric:
+        yield fabric
+
+
+def test_the_interface(roce):
+    """It has the port's MAC address, which is in its first GID, and the addresses of the other GIDs."""
+    link = json.loads(on(roce, "n2", "ip", "-json", "addr", "show", "eth0"))[0]
+    assert link["address"] == "02:73:69:00:00:02" and link["link_type"] == "ether" and link["mtu"] == MTU
+    addresses = {f"{each['local']}/{each['prefixlen']}" for each in link["addr_info"]}
+    assert addresses == {"10.1.0.2/16", f"{IPV6(2)}/64", f"{LINK_LOCAL(2)}/64"}
+    gids = on(roce, "n2", "ibv_devinfo", "-v")
+    for address in ("::ffff:10.1.0.2", IPV6(2), LINK_LOCAL(2)):
+        assert f"{address}, RoCE v2" in gids, gids
+    ndev = on(roce, "n2", "cat", "/sys/class/infiniband/softib0/ports/1/gid_attrs/ndevs/1")
+    assert ndev == "eth0\n" and "eth0" in on(roce, "n2", "ls", "/sys/class/net")
+    assert "3 Ethernet interfaces" in roce.softib("status", "--fabric", "t")
+
+
+def test_ping_of_all_sizes(roce):
+    for version, headers in (("-4", 28), ("-6", 48)):
+        for size, flags in ((0, []), (MTU - headers, ["-M", "do"]), (MTU - headers + 1, []), (60000, [])):
+            assert " 0% packet loss" in on(roce, "n1", "ping", version, "-c", "2", "-i", "0.2", "-W", "5", "-s", str(size),
+                                           *flags, "n2"), (version, size)
+    for address in (LINK_LOCAL(3) + "%eth0", IPV6(3), "10.1.0.3"):
+        assert " 0% packet loss" in on(roce, "n2", "ping", "-c", "1", "-W", "5", address)
+    assert "lladdr 02:73:69:00:00:03" in on(roce, "n2", "ip", "neigh", "show", "10.1.0.3")
+
+
+def test_iperf3(roce):
+    server = serve(roce, "n2", 5301, "iperf3", "-s", "-p", "5301")
+    for args in ("-n 8M", "-6 -n 8M -R", "-n 4M -M 536", "-n 8M -P 4"):
+        done = json.loads(on(roce, "n1", "iperf3", "--json", "-p", "5301", "-c", "n2", *args.split()))
+        assert done["end"]["sum_received"]["bytes"] > 1 << 20, args
+    for args in ("-l 1000", "-6 -l 9000 -R"):
+        done = json.loads(on(roce, "n1", "iperf3", "--json", "-p", "5301", "-u", "-b", "20M", "-n", "600K", "-c",
+                             "n2", *args.split()))["end"]["sum"]
+        assert done["packets"] and done["lost_packets"] <= done["packets"] / 10, args
+    server.terminate()
+
+
+def test_multicast_of_udp(roce):
+    """Two receivers hear what a third node sends; its own kernel does not hear it from the wire."""
+    heard = {node: serve(roce, node, 5302, "socat", "-u", "UDP4-RECV:5302,ip-add-membership=239.1.2.3:eth0",
+                         f"OPEN:{roce.home}/{node},creat,trunc", family="u") for node in ("n2", "n3")}
+
+    def all_heard():
+        on(roce, "n1", "sh", "-c", "echo word | socat -u - UDP4-DATAGRAM:239.1.2.3:5302,ip-multicast-if=10.1.0.1")
+        return all("word" in (roce.home / node).read_text() for node in heard)
+
+    wait_until(all_heard, "both have heard it")
+    for process in heard.values():
+        process.terminate()
+
+
+def test_rping(roce):
+    for address in ("10.1.0.1", IPV6(1)):
+        client = play(roce, ["rping", "-s", "-a", address, "-V", "-C", 3],
+                      ["rping", "-c", "-a", address, "-v", "-V", "-C", 3], statuses=(0, 255))[1]
+        assert client.count("ping data: rdma-ping-") == 3, client
+
+
+def test_perftest_by_address(roce):
+    """With -R, and by TCP on eth0 for its handshake. test_rdma_cm.py says why it is tried again."""
+    for _ in range(20):
+        status, out = try_perftest(roce, "ib_send_bw", "-R", "-n", 100)
+        if NO_SUCH_SERVICE not in out:
+            break
+    assert status == 0 and " 65536 " in out, out
+    server = serve(roce, "n1", 18515, "ib_write_bw", "-x", "1", "-n", "100", "-F")
+    assert " 65536 " in roce.run("n2", "ib_write_bw", "-x", "1", "-n", "100", "-F", "n1")
+    roce.finish(server)
+
+
+def test_frames_of_raw_packet_qps_pass_by(roce):
+    """A rule of a program comes before those of the interface, which has the port as before when the program has ended."""
+    mac = "02:73:69:00:00:{:02}".format
+    args = ["-d", "softib0", "-n", "100", "-s", "500", "-F"]
+    server = roce.start("n1", "raw_ethernet_bw", "--server", "-B", mac(1), "-E", mac(2), *args)
+
+    def send():
+        roce.run("n2", "raw_ethernet_bw", "--client", "-B", mac(2), "-E", mac(1), *args)
+        return server.poll() is not None
+
+    wait_until(send, "the server has received 100 frames")
+    assert server.returncode == 0, roce.finish(server)
+    assert " 0% packet loss" in on(roce, "n1", "ping", "-c", "1", "-W", "10", "n2")
+
+
+def test_a_cable_is_pulled(roce):
+    """The kernel sees the carrier go and return; the address and the connection are there as before."""
+    def state():
+        return json.loads(on(roce, "n1", "ip", "-json", "link", "show", "eth0"))[0]
+
+    assert "LOWER_UP" in state()["flags"]
+    roce.softib("link", "--fabric", "t", "s1:1", "down")
+    try:
+        wait_until(lambda: "NO-CARRIER" in state()["flags"], "the carrier is lost")
+        assert on(roce, "n1", "sh", "-c", "ping -c 1 -W 1 10.1.0.2 >/dev/null 2>&1; echo $?") != "0\n"
+    finally:
+        roce.softib("link", "--fabric", "t", "s1:1", "up")
+    wait_until(lambda: "LOWER_UP" in state()["flags"], "the carrier is back")
+    for address in ("10.1.0.2", IPV6(2)):
+        assert " 0% packet loss" in on(roce, "n1", "ping", "-c", "1", "-W", "10", address)
+
+
+@pytest.mark.parametrize("user", users(), ids=lambda user: "nobody" if user else "self")
+def test_nothing_is_left(user):
+    with Fabric("pair", sm="none", up_args=("--link-layer", "ethernet", "--net", "node"), user=user) as fabric:
+        names = set(on(fabric, "n1", "readlink", *(f"/proc/self/ns/{kind}" for kind in KINDS)).split())
+        # the device ends alone, and softibd goes on
+        on(fabric, "n2", "ip", "link", "delete", "eth0")
+        wait_until(lambda: "1 Ethernet interface\n" in fabric.softib("status", "--fabric", "t"), "it has ended")
+        assert holders(names)
+    wait_until(lambda: not holders(names), lambda: f"{holders(names)} hold namespaces")
+    wait_until(lambda: not processes(str(fabric.home)), "its processes end")
+    assert not mounted(str(fabric.home))
