@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* IP over InfiniBand: neighbours, groups and their ends, on the bench of ipoib_bench.h. */
 #include "ipoib_bench.h"
+#include "ulp/net/tun.h"
 
 static const struct ipoib_link peer = {.qpn = 0x48, .gid = {.raw = {0xfe, 0x80, [15] = 12}}};
 static const struct ipoib_link moved = {.qpn = 0x49, .gid = {.raw = {0xfe, 0x80, [15] = 13}}};
