@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The two CRCs at the end of a packet (IBA v1 7.8). Packets inside the fabric
- * have no CRCs; captures add them.
+ * The two CRCs at the end of a packet (IBA v1 7.8), and that of an Ethernet frame. Packets inside the
+ * fabric have no CRCs; captures add them.
  */
 #include "wire/packet.h"
 #include "wire/roce.h"
@@ -27,6 +27,11 @@ static uint32_t crc_bytes(const uint8_t *masked, size_t masked_len, const uint8_
 	uint32_t crc = crc32_gzip_refl(0, masked, masked_len);
 
 	return __builtin_bswap32(crc32_gzip_refl(crc, rest, rest_len));
+}
+
+uint32_t wire_fcs(const void *frame, size_t len)
+{
+	return crc_bytes(NULL, 0, frame, len);
 }
 
 /* 7.8.1: traffic class, flow label and hop limit may change in routers */

@@ -46,20 +46,35 @@ int wire_pcap_record_encode(uint64_t time_ns, uint32_t bytes, void *buf)
 	return WIRE_PCAP_RECORD_BYTES;
 }
 
-int wire_erf_encode(uint64_t time_ns, unsigned int interface, size_t packet_bytes,
-		    size_t captured_bytes, void *buf)
+/* @head: bytes of the record before the packet */
+static int encode(uint8_t type, uint64_t time_ns, unsigned int interface, size_t packet_bytes,
+		  size_t captured_bytes, int head, uint8_t *b)
 {
-	uint8_t *b = buf;
 	uint64_t fraction = ((time_ns % NSEC_PER_SEC) << 32) / NSEC_PER_SEC;
 
-	if (packet_bytes > UINT16_MAX - WIRE_ERF_BYTES || captured_bytes > packet_bytes)
+	if (packet_bytes > UINT16_MAX - (size_t)head || captured_bytes > packet_bytes)
 		return -EINVAL;
 	put_le32(b, (uint32_t)fraction);
 	put_le32(b + 4, (uint32_t)(time_ns / NSEC_PER_SEC));
-	b[8] = WIRE_ERF_TYPE_INFINIBAND;
+	b[8] = type;
 	b[9] = (uint8_t)(ERF_FLAG_VARIABLE_LENGTH | (interface & 3));
-	put_be16(b + 10, (uint16_t)(captured_bytes + WIRE_ERF_BYTES)); /* record */
+	put_be16(b + 10, (uint16_t)(captured_bytes + (size_t)head)); /* record */
 	put_be16(b + 12, 0);					     /* losses */
 	put_be16(b + 14, (uint16_t)packet_bytes);		     /* on the wire */
-	return WIRE_ERF_BYTES;
+	memset(b + WIRE_ERF_BYTES, 0, (size_t)head - WIRE_ERF_BYTES);
+	return head;
+}
+
+int wire_erf_encode(uint64_t time_ns, unsigned int interface, size_t packet_bytes,
+		    size_t captured_bytes, void *buf)
+{
+	return encode(WIRE_ERF_TYPE_INFINIBAND, time_ns, interface, packet_bytes, captured_bytes,
+		      WIRE_ERF_BYTES, buf);
+}
+
+int wire_erf_encode_ethernet(uint64_t time_ns, unsigned int interface, size_t frame_bytes,
+			     size_t captured_bytes, void *buf)
+{
+	return encode(WIRE_ERF_TYPE_ETHERNET, time_ns, interface, frame_bytes, captured_bytes,
+		      WIRE_ERF_ETHERNET_BYTES, buf);
 }

@@ -15,6 +15,8 @@
 #define WIRE_LINKTYPE_INFINIBAND 247 /* packets from the LRH, no record header */
 #define WIRE_ERF_BYTES		 16
 #define WIRE_ERF_TYPE_INFINIBAND 21
+#define WIRE_ERF_TYPE_ETHERNET	 2
+#define WIRE_ERF_ETHERNET_BYTES	 (WIRE_ERF_BYTES + 2) /* with the offset and the pad of a frame */
 
 /** wire_pcap_file_encode() - header of a pcap file, little-endian.
  *  @linktype: WIRE_LINKTYPE_... Return: 24 */
@@ -34,5 +36,11 @@ int wire_pcap_record_encode(uint64_t time_ns, uint32_t bytes, void *buf);
  */
 int wire_erf_encode(uint64_t time_ns, unsigned int interface, size_t packet_bytes,
 		    size_t captured_bytes, void *buf);
+
+/** wire_erf_encode_ethernet() - the same of one Ethernet frame
+ *  @frame_bytes: with the FCS
+ *  Return: WIRE_ERF_ETHERNET_BYTES; -EINVAL */
+int wire_erf_encode_ethernet(uint64_t time_ns, unsigned int interface, size_t frame_bytes,
+			     size_t captured_bytes, void *buf);
 
 #endif

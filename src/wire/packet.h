@@ -289,6 +289,9 @@ int wire_grh_encode(const struct wire_grh *grh, void *buf);
 /** wire_icrc() - invariant CRC (7.8.1) of LRH..pad at @buf, the four bytes on the wire as a
  *  number in host order; fields that switches or routers may change are masked */
 uint32_t wire_icrc(const void *buf, size_t len);
+/** wire_fcs() - frame check sequence of an Ethernet frame (IEEE 802.3 clause 3.2.9), as a
+ *  big-endian number */
+uint32_t wire_fcs(const void *frame, size_t len);
 /** wire_vcrc() - variant CRC (7.8.2) of LRH..ICRC at @buf */
 uint16_t wire_vcrc(const void *buf, size_t len);
 

@@ -2,12 +2,13 @@
 """Nodes with an Ethernet interface beside each port of RoCE: what a host runs on it, and what its
 kernel and RDMA programs make of it. test_ethernet.py is about RoCE without interfaces."""
 import json
-import re
+import subprocess
 
 import pytest
 
 from interop.commands import processes
-from interop.fabric import Fabric, wait_until
+from interop.fabric import TIMEOUT, Fabric, wait_until
+from interop.test_capture import tshark
 from interop.test_ipoib import serve
 from interop.test_nodes import KINDS, allowed, holders, mounted, on, users
 from interop.test_rdma_cm import NO_SUCH_SERVICE, play, try_perftest
@@ -73,6 +74,32 @@ def test_multicast_of_udp(roce):
     wait_until(all_heard, "both have heard it")
     for process in heard.values():
         process.terminate()
+
+
+def test_tshark_reads_all_of_it(roce):
+    """Frames are as on a link of Ethernet, with their FCS; RDMA beside them is not."""
+    capture = roce.home / "eth.pcapng"
+    process = subprocess.Popen([*roce.user, roce.program, "capture", "--fabric", "t", "-w", capture, "n1:1"],
+                               env=roce.env, stderr=subprocess.PIPE, text=True)
+    roce.running.append(process)
+    server = serve(roce, "n2", 5304, "iperf3", "-s", "-p", "5304")
+    wait_until(lambda: capture.exists() and capture.stat().st_size, "the capture has begun")
+    on(roce, "n1", "sh", "-c", "ip neigh flush dev eth0; ping -c 1 n3; ping -6 -c 1 n3; iperf3 -c n2 -p 5304 -n 200K")
+    play(roce, ["rping", "-s", "-a", "10.1.0.1", "-C", 2], ["rping", "-c", "-a", "10.1.0.1", "-C", 2], statuses=(0, 255))
+    for each in server, process:
+        each.terminate()
+        each.wait(TIMEOUT)
+
+    fields = ["eth.fcs.status", "eth.dst", "arp.opcode", "icmp.type", "icmpv6.type", "tcp.dstport", "infiniband.bth.opcode",
+              "_ws.malformed"]
+    out = tshark("-r", capture, "-o", "eth.check_fcs:TRUE", "-T", "fields", *(word for each in fields for word in ("-e", each)))
+    rows = [dict(zip(fields, line.split("\t"))) for line in out.splitlines()]
+    frames = [row for row in rows if row["eth.dst"]]
+    for field, value in (("arp.opcode", "1"), ("arp.opcode", "2"), ("icmp.type", "0"), ("icmpv6.type", "129"),
+                         ("icmpv6.type", "135"), ("tcp.dstport", "5304"), ("eth.dst", "ff:ff:ff:ff:ff:ff")):
+        assert any(row[field] == value for row in frames), (field, value)
+    assert {row["eth.fcs.status"] for row in frames} == {"1"}  # good
+    assert any(row["infiniband.bth.opcode"] for row in rows) and not any(row["_ws.malformed"] for row in rows)
 
 
 def test_rping(roce):

@@ -12,13 +12,17 @@
 #include "capture_file.h"
 #include "softib.h"
 #include "wire/erf.h"
+#include "wire/frame.h"
 #include "wire/pcapng.h"
 
 #define BATCH_BYTES (256u << 10)
 #define PACKET_BLOCK_MAX                                                                 \
-	(WIRE_PCAPNG_PACKET_HEAD + WIRE_ERF_BYTES + WIRE_PACKET_MAX +                    \
+	(WIRE_PCAPNG_PACKET_HEAD + WIRE_ERF_ETHERNET_BYTES + WIRE_PACKET_MAX +           \
 	 WIRE_PCAPNG_PACKET_TAIL)
 #define INTERFACE_NONE UINT32_MAX
+#define FRAME_AT       (WIRE_LRH_BYTES + WIRE_BTH_BYTES + WIRE_DETH_BYTES)
+#define FRAME_MIN      60 /* IEEE 802.3 clause 3.2.8: before the FCS */
+#define FCS_BYTES      4
 
 /** struct interface - a port in the file */
 struct interface {
@@ -91,7 +95,7 @@ static void put_interface(struct capture_file *f, unsigned node_index, unsigned 
 	describe_port(node, port_of(node, port_number), description, sizeof(description));
 	put_block(f, block,
 		  wire_pcapng_interface_encode(WIRE_LINKTYPE_ERF,
-					       snap ? snap + WIRE_ERF_BYTES : 0, name,
+					       snap ? snap + WIRE_ERF_ETHERNET_BYTES : 0, name,
 					       description, block));
 }
 
@@ -142,48 +146,82 @@ static void put_crcs(struct capture_file *f, uint32_t wrong, uint8_t *packet, si
 		packet[len + WIRE_ICRC_BYTES] ^= 0xff;
 }
 
-/* the packet with its CRCs as far as they are within the limit.
- * Return: its captured bytes */
-static uint32_t put_packet_bytes(struct capture_file *f,
-				 const struct abi_capture_record *record,
-				 const uint8_t *bytes, size_t len, uint8_t *to)
+/** struct shown - what of a packet the file has, behind the header of its record */
+struct shown {
+	int head;
+	uint32_t captured, whole; /* bytes; with the CRCs */
+};
+
+/* the packet with its CRCs as far as they are within the limit */
+static struct shown put_packet_bytes(struct capture_file *f, const struct abi_capture_record *record,
+				     const uint8_t *bytes, size_t len, uint8_t *to)
 {
+	struct shown shown = {WIRE_ERF_BYTES, (uint32_t)len, record->bytes + CAPTURE_CRC_BYTES};
 	uint32_t limit = (uint32_t)f->snap;
 
+	to += shown.head;
 	memcpy(to, bytes, len);
 	if (len < record->bytes)
-		return (uint32_t)len;
+		return shown;
 	put_crcs(f, record->wrong_crcs, to, len);
-	return limit ? MIN(limit, record->bytes + CAPTURE_CRC_BYTES) : record->bytes + CAPTURE_CRC_BYTES;
+	shown.captured = limit ? MIN(limit, shown.whole) : shown.whole;
+	return shown;
+}
+
+/* Is it the datagram in which a frame of a raw packet QP travels (wire/frame.h)? */
+static bool has_frame(const uint8_t *bytes, size_t len)
+{
+	return len >= FRAME_AT && (bytes[1] & 3) == WIRE_LNH_BTH &&
+	       get_be24(bytes + WIRE_LRH_BYTES + 5) == WIRE_QPN_FRAME;
+}
+
+/* the frame alone as it is on a link of Ethernet: not shorter than others, and with its FCS */
+static struct shown put_frame(struct capture_file *f, const struct abi_capture_record *record,
+			      const uint8_t *bytes, size_t len, uint8_t *to)
+{
+	uint32_t pad = bytes[WIRE_LRH_BYTES + 1] >> 4 & 3, limit = (uint32_t)f->snap;
+	uint32_t frame = record->bytes - MIN(FRAME_AT + pad, record->bytes);
+	uint32_t padded = MAX(frame, (uint32_t)FRAME_MIN);
+	struct shown shown = {WIRE_ERF_ETHERNET_BYTES, MIN((uint32_t)len - FRAME_AT, frame), padded + FCS_BYTES};
+
+	to += shown.head;
+	memcpy(to, bytes + FRAME_AT, shown.captured);
+	if (shown.captured < frame)
+		return shown;
+	memset(to + frame, 0, padded - frame);
+	put_be32(to + padded, wire_fcs(to, padded));
+	if (record->wrong_crcs & ABI_CAPTURE_WRONG_VCRC)
+		to[padded] ^= 0xff;
+	shown.captured = limit ? MIN(limit, shown.whole) : shown.whole;
+	return shown;
 }
 
 static void put_packet(struct capture_file *f, struct interface *interface,
 		       const struct abi_capture_record *record, const uint8_t *bytes,
 		       size_t len)
 {
-	uint8_t *p = batch_room(f, PACKET_BLOCK_MAX);
-	uint8_t *packet = p + WIRE_PCAPNG_PACKET_HEAD + WIRE_ERF_BYTES;
-	uint32_t whole = record->bytes + CAPTURE_CRC_BYTES;
-	uint32_t captured = put_packet_bytes(f, record, bytes, len, packet);
+	bool is_frame = has_frame(bytes, len);
+	uint8_t *p = batch_room(f, PACKET_BLOCK_MAX), *at = p + WIRE_PCAPNG_PACKET_HEAD;
+	struct shown shown = (is_frame ? put_frame : put_packet_bytes)(f, record, bytes, len, at);
 	struct wire_pcapng_packet head = {
 		.interface = interface->number,
 		.time_ns = record->time_ns,
-		.captured_bytes = WIRE_ERF_BYTES + captured,
-		.bytes = WIRE_ERF_BYTES + whole,
+		.captured_bytes = (uint32_t)shown.head + shown.captured,
+		.bytes = (uint32_t)shown.head + shown.whole,
 		.sent = record->sent,
 		.dropped = record->dropped - f->dropped_seen,
 	};
 
 	wire_pcapng_packet_head(&head, p);
-	wire_erf_encode(record->time_ns, interface->number, whole, captured,
-			p + WIRE_PCAPNG_PACKET_HEAD);
+	(is_frame ? wire_erf_encode_ethernet : wire_erf_encode)(record->time_ns, interface->number,
+								shown.whole, shown.captured, at);
 	f->batch_bytes += WIRE_PCAPNG_PACKET_HEAD + head.captured_bytes;
-	f->batch_bytes += (size_t)wire_pcapng_packet_tail(&head, packet + captured);
+	f->batch_bytes += (size_t)wire_pcapng_packet_tail(&head, at + head.captured_bytes);
 	f->dropped_seen = record->dropped;
 	f->last_time_ns = record->time_ns;
 	interface->packets++;
 	f->packets++;
-	f->bytes += whole;
+	f->bytes += shown.whole;
 }
 
 void capture_file_put(struct capture_file *f, const struct abi_capture_record *record,

@@ -6,6 +6,7 @@
 
 #include "codecs.h"
 #include "wire/address.h"
+#include "base/bytes.h"
 #include "wire/erf.h"
 #include "wire/pcapng.h"
 #include "wire/packet.h"
@@ -410,6 +411,12 @@ static void capture_headers(void **state)
 	assert_int_equal(wire_erf_encode(3500000000, 2, 100, 100, buf), 16);
 	assert_memory_equal(buf, "\0\0\0\x80\3\0\0\0\x15\x06\0\x74\0\0\0\x64", 16);
 	assert_int_equal(wire_erf_encode(0, 0, 65519, 65519, buf), 16);
+	assert_int_equal(wire_erf_encode_ethernet(3500000000, 2, 64, 64, buf), 18);
+	assert_int_equal(buf[8], 2);
+	assert_int_equal(get_be16(buf + 10), 64 + 18);
+	assert_int_equal(get_be16(buf + 14), 64);
+	assert_int_equal(get_be16(buf + 16), 0);
+	assert_int_equal(wire_erf_encode_ethernet(0, 0, 65518, 65518, buf), -EINVAL);
 	assert_int_equal(wire_erf_encode(0, 0, 65520, 0, buf), -EINVAL);
 	assert_int_equal(wire_erf_encode(0, 0, 100, 101, buf), -EINVAL);
 }
