@@ -497,6 +497,9 @@ struct ib_device_ops {
 			   const struct ib_wc *in_wc, const struct ib_grh *in_grh,
 			   const struct ib_mad *in, struct ib_mad *out, size_t *out_mad_bytes,
 			   u16 *out_mad_pkey_index);
+	/** set_addresses() - of ports of Ethernet alone: ib_set_addresses() */
+	void (*set_addresses)(struct ib_device *device, u32 port_num, const union ib_gid *address,
+			      unsigned int num);
 };
 
 /** ib_ucontext_fatal() - a driver's word that the program behind @context
@@ -905,6 +908,12 @@ static inline int ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 /** ib_detach_mcast() - 0; -EINVAL not attached */
 int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
+
+/** ib_set_addresses() - the addresses that the network interface of a port of Ethernet has now, IPv4's
+ *  mapped (::ffff:a.b.c.d): its GID table follows them, with an event IB_EVENT_GID_CHANGE
+ *  Source: IBA v1 A17.4.2 */
+void ib_set_addresses(struct ib_device *device, u32 port_num, const union ib_gid *address,
+		      unsigned int num);
 
 /** ib_create_flow() - lead frames that @attr describes to @qp, or drop them
  *  Return: the rule, for ib_destroy_flow(); ERR_PTR(-EOPNOTSUPP) the port has no Ethernet, or a

@@ -150,3 +150,10 @@ struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
 
 	return ret ? ERR_PTR(ret) : rdma_create_ah(pd, &attr, 0);
 }
+
+void ib_set_addresses(struct ib_device *device, u32 port_num, const union ib_gid *address,
+		      unsigned int num)
+{
+	if (device->ops->set_addresses)
+		device->ops->set_addresses(device, port_num, address, num);
+}

@@ -7,17 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fabric/ethernet.h"
 #include "runtime/rt.h"
 
 struct hosts {
 	struct rdma_hosts table;
 	struct rt *rt;
+	const struct fabric *fab;
 	const struct topology *topo;
 	struct topo_plan plan;
 	const struct fab_vlans *vlans;
 	unsigned int num;
 	int first[]; /* adapter of each host, from host 1 */
 };
+
+#define IPV4_AT 12 /* of a GID */
+static const union wire_gid ipv4_mapped = {.raw = {[10] = 0xff, [11] = 0xff}};
 
 /* @network: the port, or what stands in its place for a VLAN (topo_plan_network()) */
 static bool find_in_plan(const struct topo_plan *plan, const struct sockaddr *addr,
@@ -48,23 +53,67 @@ static bool is_in(const struct hosts *hosts, int node, unsigned int port, unsign
 			 fab_vlans_has(hosts->vlans, node, vlan));
 }
 
+/* Return: false: it is no IP address */
+static bool gid_of(const struct sockaddr *addr, union wire_gid *gid)
+{
+	const struct sockaddr_in *in = (const void *)addr;
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+
+	*gid = ipv4_mapped;
+	if (addr->sa_family == AF_INET)
+		memcpy(gid->raw + IPV4_AT, &in->sin_addr, sizeof(in->sin_addr));
+	else if (addr->sa_family == AF_INET6)
+		memcpy(gid->raw, &in6->sin6_addr, sizeof(gid->raw));
+	else
+		return false;
+	return true;
+}
+
+/** struct place - who has an address
+ *  @network: its port counted over the host's adapters; @vlan: 0: untagged */
+struct place {
+	int node; /* the adapter */
+	unsigned int port, network, vlan;
+};
+
+static bool find_by_plan(const struct hosts *hosts, const struct sockaddr *addr, struct place *at)
+{
+	unsigned int number;
+
+	if (!find_in_plan(&hosts->plan, addr, &number, &at->network) || number > hosts->num)
+		return false;
+	at->vlan = topo_plan_vlan(&hosts->plan, &at->network);
+	at->port = at->network;
+	at->node = topo_host_adapter(hosts->topo, hosts->first[number - 1], &at->port);
+	return at->node >= 0 && is_in(hosts, at->node, at->port, at->vlan);
+}
+
+/* Return: false: nobody */
+static bool find_place(const struct hosts *hosts, const struct sockaddr *addr, struct place *at)
+{
+	union wire_gid gid;
+
+	if (find_by_plan(hosts, addr, at))
+		return true;
+	if (!gid_of(addr, &gid) || !fab_ethernet_find_port(hosts->fab, &gid, &at->node, &at->port))
+		return false;
+	at->vlan = 0;
+	at->network = hosts->topo->node[at->node].ports_before + at->port;
+	return true;
+}
+
 static int find(void *ctx, const struct sockaddr *addr, struct ib_device **device,
 		u32 *port_num)
 {
 	const struct hosts *hosts = ctx;
-	unsigned int number, port, vlan;
 	struct ib_device *found;
-	int node;
+	struct place at;
 
-	if (!find_in_plan(&hosts->plan, addr, &number, &port) || number > hosts->num)
-		return -ENOENT;
-	vlan = topo_plan_vlan(&hosts->plan, &port);
-	node = topo_host_adapter(hosts->topo, hosts->first[number - 1], &port);
-	found = node < 0 || !is_in(hosts, node, port, vlan) ? NULL : device_of(hosts, node);
+	found = find_place(hosts, addr, &at) ? device_of(hosts, at.node) : NULL;
 	if (!found)
 		return -ENOENT;
 	*device = found;
-	*port_num = port;
+	*port_num = at.port;
 	return 0;
 }
 
@@ -92,6 +141,48 @@ static unsigned int first_with_link(const struct topology *topo, int host, bool 
 	return 0;
 }
 
+static unsigned int common_bits(const uint8_t a[16], const uint8_t b[16])
+{
+	unsigned int n = 0;
+
+	while (n < 128 && !((a[n / 8] ^ b[n / 8]) & 0x80 >> n % 8))
+		n++;
+	return n;
+}
+
+static bool is_ipv4(const union wire_gid *gid)
+{
+	return !memcmp(gid->raw, ipv4_mapped.raw, IPV4_AT);
+}
+
+/* The port's address that is nearest to @dst (RFC 6724 section 5, rule 8): that of the plan, or one
+ * that its interface has besides. */
+static void source_for(const struct hosts *hosts, int node, unsigned int port, unsigned int vlan,
+		       const struct sockaddr *dst, struct sockaddr_storage *src)
+{
+	const struct topo_node *nd = &hosts->topo->node[node];
+	struct fab_roce_gid gids[FAB_ROCE_GIDS];
+	unsigned int n, best = 0;
+	union wire_gid to;
+
+	address_in(hosts, nd->number, topo_plan_network(&hosts->plan, nd->ports_before + port, vlan),
+		   dst->sa_family, src);
+	if (!nd->port[port].ethernet || !gid_of(dst, &to))
+		return;
+	n = fab_ethernet_gids(hosts->fab, node, (int)port, gids);
+	for (unsigned int i = 0; i < n; i++) {
+		unsigned int bits = common_bits(gids[i].gid.raw, to.raw);
+
+		if (gids[i].path != vlan || is_ipv4(&gids[i].gid) != is_ipv4(&to) || bits <= best)
+			continue;
+		best = bits;
+		if (dst->sa_family == AF_INET)
+			memcpy(&((struct sockaddr_in *)src)->sin_addr, gids[i].gid.raw + IPV4_AT, 4);
+		else
+			memcpy(&((struct sockaddr_in6 *)src)->sin6_addr, gids[i].gid.raw, 16);
+	}
+}
+
 /* Each port of a host is in another network, the second in that of all second ports. One
  * whose link layer is another's than the destination's leads nowhere. */
 static int toward(void *ctx, const char *node, const struct sockaddr *dst,
@@ -99,32 +190,26 @@ static int toward(void *ctx, const char *node, const struct sockaddr *dst,
 {
 	const struct hosts *hosts = ctx;
 	const struct topology *topo = hosts->topo;
-	int own = topo_find(topo, node), theirs, i;
-	unsigned int number, network, vlan, port;
+	int own = topo_find(topo, node), i;
+	struct place to;
+	unsigned int port;
 	bool ethernet;
 
-	if (own < 0 || !find_in_plan(&hosts->plan, dst, &number, &network) || number > hosts->num)
+	if (own < 0 || !find_place(hosts, dst, &to))
 		return -ENOENT;
 	own = topo->node[own].host;
-	vlan = topo_plan_vlan(&hosts->plan, &network);
-	port = network;
-	theirs = topo_host_adapter(topo, hosts->first[number - 1], &port);
-	if (theirs < 0)
-		return -ENOENT;
-	ethernet = topo->node[theirs].port[port].ethernet;
-	port = network;
+	ethernet = topo->node[to.node].port[to.port].ethernet;
+	port = to.network;
 	i = topo_host_adapter(topo, own, &port);
 	if (i < 0 || topo->node[i].port[port].ethernet != ethernet) {
 		port = first_with_link(topo, own, ethernet);
 		i = topo_host_adapter(topo, own, &port);
 	}
-	*device = i < 0 || !is_in(hosts, i, port, vlan) ? NULL : device_of(hosts, i);
+	*device = i < 0 || !is_in(hosts, i, port, to.vlan) ? NULL : device_of(hosts, i);
 	if (!*device)
 		return -ENOENT;
 	*port_num = port;
-	address_in(hosts, topo->node[own].number,
-		   topo_plan_network(&hosts->plan, topo->node[i].ports_before + port, vlan),
-		   dst->sa_family, src);
+	source_for(hosts, i, port, to.vlan, dst, src);
 	return 0;
 }
 
@@ -151,9 +236,10 @@ static int address(void *ctx, struct ib_device *device, u32 port_num, sa_family_
 	return 0;
 }
 
-int hosts_create(struct rt *rt, const struct topology *topo, const struct topo_plan *plan,
+int hosts_create(struct rt *rt, const struct fabric *fab, const struct topo_plan *plan,
 		 const struct fab_vlans *vlans, struct hosts **out)
 {
+	const struct topology *topo = fab_topology(fab);
 	struct hosts *hosts = rt_zalloc(sizeof(*hosts) +
 					(size_t)topo->num_nodes * sizeof(hosts->first[0]));
 	int ret;
@@ -161,6 +247,7 @@ int hosts_create(struct rt *rt, const struct topology *topo, const struct topo_p
 	if (!hosts)
 		return -ENOMEM;
 	hosts->rt = rt;
+	hosts->fab = fab;
 	hosts->topo = topo;
 	hosts->plan = *plan;
 	hosts->vlans = vlans;

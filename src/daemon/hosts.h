@@ -6,6 +6,7 @@
 #ifndef SOFTIB_DAEMON_HOSTS_H
 #define SOFTIB_DAEMON_HOSTS_H
 
+#include "fabric/fabric.h"
 #include "fabric/topo_plan.h"
 #include "fabric/topology.h"
 #include "fabric/vlan.h"
@@ -13,11 +14,12 @@
 
 struct hosts;
 
-/** hosts_create() - create the table for @topo and call rdma_cm_set_hosts()
+/** hosts_create() - create the table for @fab and call rdma_cm_set_hosts()
+ *  @fab: also finds the addresses that the interfaces of ports of Ethernet have beside the plan's
  *  @plan: copied
  *  @vlans: outlive the table
  *  Return: 0; -ENOMEM */
-int hosts_create(struct rt *rt, const struct topology *topo, const struct topo_plan *plan,
+int hosts_create(struct rt *rt, const struct fabric *fab, const struct topo_plan *plan,
 		 const struct fab_vlans *vlans, struct hosts **out);
 void hosts_destroy(struct hosts *hosts);
 

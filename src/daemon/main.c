@@ -534,7 +534,7 @@ static int bring_up(struct daemon *d, const struct options *opt)
 		return fail("cannot start the CM", ret);
 	ret = rdma_cm_init(d->rt);
 	if (!ret)
-		ret = hosts_create(d->rt, d->topo, &d->addresses, &d->vlans, &d->hosts);
+		ret = hosts_create(d->rt, d->fab, &d->addresses, &d->vlans, &d->hosts);
 	if (ret)
 		return fail("cannot start the RDMA CM", ret);
 	ipoib_report_conflicts(control_report_conflict);

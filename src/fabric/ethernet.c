@@ -29,6 +29,7 @@ struct fab_ethernet {
 	struct fab_port **station; /* [place] */
 	uint16_t *first; /* place of the first station of each adapter, by node */
 	int *host;	 /* the first adapter of each host: [number in the plan - 1] */
+	union wire_gid **added; /* [place]: FAB_ROCE_ADDED, of which some are zero; or NULL */
 	/* --- search(): by node --- */
 	uint8_t *toward; /* egress port to the root; WIRE_LFT_NO_PORT: not reached */
 	int *queue;
@@ -127,6 +128,28 @@ static void gids_in_vlan(const struct fab_ethernet *eth, int node, int port, uns
 						.vlan_id = v ? eth->vlans.id[v - 1] : 0};
 }
 
+static bool is_none(const union wire_gid *gid)
+{
+	static const union wire_gid none;
+
+	return !memcmp(gid->raw, none.raw, sizeof(none.raw));
+}
+
+/* Return: entries up to the last that is not zero, @room at most */
+static unsigned int gids_added(const struct fab_ethernet *eth, int node, int port,
+			       struct fab_roce_gid *gids, unsigned int room)
+{
+	const union wire_gid *added = eth->added[place_of(eth, station_number(eth, node, port))];
+	unsigned int last = 0;
+
+	for (unsigned int i = 0; added && i < 2 * FAB_ROCE_ADDED && i < room; i++) {
+		gids[i] = (struct fab_roce_gid){.gid = added[i / 2], .v2 = !(i % 2)};
+		if (!is_none(&added[i / 2]))
+			last = i + 1;
+	}
+	return last;
+}
+
 unsigned int fab_ethernet_gids(const struct fabric *fab, int node, int port,
 			       struct fab_roce_gid gids[FAB_ROCE_GIDS])
 {
@@ -139,7 +162,62 @@ unsigned int fab_ethernet_gids(const struct fabric *fab, int node, int port,
 		gids_in_vlan(eth, node, port, v, gids + n);
 		n += FAB_ROCE_GIDS_EACH;
 	}
-	return n;
+	return n + gids_added(eth, node, port, gids + n, FAB_ROCE_GIDS - n);
+}
+
+/* is it one of the entries that the port has by the plan and its MAC address? */
+static bool is_planned(const struct fab_ethernet *eth, int node, int port, const union wire_gid *gid)
+{
+	struct fab_roce_gid own[FAB_ROCE_GIDS_EACH];
+
+	gids_in_vlan(eth, node, port, 0, own);
+	for (unsigned int i = 0; i < FAB_ROCE_GIDS_EACH; i++)
+		if (!memcmp(own[i].gid.raw, gid->raw, sizeof(gid->raw)))
+			return true;
+	return false;
+}
+
+static bool has_gid(const union wire_gid *list, unsigned int num, const union wire_gid *gid)
+{
+	for (unsigned int i = 0; i < num; i++)
+		if (!memcmp(list[i].raw, gid->raw, sizeof(gid->raw)))
+			return true;
+	return false;
+}
+
+/* Return: false: no free entry */
+static bool add_gid(union wire_gid *added, const union wire_gid *gid)
+{
+	for (unsigned int i = 0; i < FAB_ROCE_ADDED; i++)
+		if (is_none(&added[i])) {
+			added[i] = *gid;
+			return true;
+		}
+	return false;
+}
+
+void fab_ethernet_set_added(struct fabric *fab, int node, int port, const union wire_gid *gid,
+			    unsigned int num)
+{
+	struct fab_ethernet *eth = fab->ethernet;
+	unsigned int place = place_of(eth, station_number(eth, node, port));
+	union wire_gid *added = eth->added[place];
+	bool changed = false;
+
+	for (unsigned int i = 0; added && i < FAB_ROCE_ADDED; i++)
+		if (!is_none(&added[i]) && !has_gid(gid, num, &added[i])) {
+			memset(&added[i], 0, sizeof(added[i]));
+			changed = true;
+		}
+	for (unsigned int i = 0; i < num; i++) {
+		if (is_planned(eth, node, port, &gid[i]) || (added && has_gid(added, FAB_ROCE_ADDED, &gid[i])))
+			continue;
+		if (!added)
+			added = eth->added[place] = rt_zalloc(FAB_ROCE_ADDED * sizeof(*added));
+		changed |= added && add_gid(added, &gid[i]);
+	}
+	if (changed)
+		fab_changed(&fab->node[node].port[port], AG_CHANGED_GIDS);
 }
 
 /* @network: of the address by the plan; the VLAN must be @path */
@@ -169,15 +247,21 @@ static uint16_t local_station(const struct fab_ethernet *eth, const union wire_g
 		       (uint16_t)(number_at(eth, place) + path) : 0;
 }
 
-uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid,
-			       unsigned int path)
+/* who has it beside the addresses of the plan, which are untagged */
+static uint16_t added_station(const struct fab_ethernet *eth, const union wire_gid *gid)
 {
-	const struct fab_ethernet *eth = fab->ethernet;
+	for (unsigned int place = 0; place < eth->num_stations; place++)
+		if (eth->added[place] && has_gid(eth->added[place], FAB_ROCE_ADDED, gid))
+			return number_at(eth, place);
+	return 0;
+}
+
+static uint16_t station_by_plan(const struct fab_ethernet *eth, const union wire_gid *gid,
+				unsigned int path)
+{
 	unsigned int adapter, network;
 	struct in6_addr in6;
 
-	if (gid->raw[0] == 0xff)
-		return (uint16_t)(FAB_STATION_ALL + path);
 	if (!memcmp(gid->raw, link_local_prefix, sizeof(link_local_prefix)))
 		return local_station(eth, gid, path);
 	memcpy(&in6, gid->raw, sizeof(in6));
@@ -187,6 +271,31 @@ uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *g
 		    topo_plan_find_ipv6(&eth->plan, &in6, &adapter, &network))
 		return planned_station(eth, adapter, network, path);
 	return 0;
+}
+
+uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid,
+			       unsigned int path)
+{
+	uint16_t number;
+
+	if (gid->raw[0] == 0xff)
+		return (uint16_t)(FAB_STATION_ALL + path);
+	number = station_by_plan(fab->ethernet, gid, path);
+	return number || path || is_none(gid) ? number : added_station(fab->ethernet, gid);
+}
+
+bool fab_ethernet_find_port(const struct fabric *fab, const union wire_gid *gid, int *node,
+			    unsigned int *port)
+{
+	const struct fab_port *station;
+	uint16_t number = fab->ethernet ? fab_ethernet_find_gid(fab, gid, 0) : 0;
+
+	if (!number || number == FAB_STATION_ALL)
+		return false;
+	station = fab->ethernet->station[place_of(fab->ethernet, number)];
+	*node = station->node;
+	*port = station->num;
+	return true;
 }
 
 bool fab_ethernet_may_send(const struct fabric *fab, int node, uint16_t slid, uint16_t dlid)
@@ -434,11 +543,12 @@ int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan,
 	rt_work_init(&eth->work, learn);
 	rt_timer_init(fab->rt, &eth->retry, try_again);
 	eth->station = rt_zalloc((stations + 1) * sizeof(*eth->station));
+	eth->added = rt_zalloc((stations + 1) * sizeof(*eth->added));
 	eth->first = rt_zalloc(nodes * sizeof(*eth->first));
 	eth->host = rt_zalloc(nodes * sizeof(*eth->host));
 	eth->toward = rt_zalloc(nodes);
 	eth->queue = rt_zalloc(nodes * sizeof(*eth->queue));
-	if (!eth->station || !eth->first || !eth->host || !eth->toward || !eth->queue) {
+	if (!eth->station || !eth->added || !eth->first || !eth->host || !eth->toward || !eth->queue) {
 		fab_ethernet_free(fab);
 		return -ENOMEM;
 	}
@@ -455,6 +565,9 @@ void fab_ethernet_free(struct fabric *fab)
 		return;
 	rt_work_cancel(&eth->work);
 	rt_timer_disarm(&eth->retry);
+	for (unsigned int i = 0; eth->added && i < eth->num_stations; i++)
+		rt_free(eth->added[i]);
+	rt_free(eth->added);
 	rt_free(eth->station);
 	rt_free(eth->first);
 	rt_free(eth->host);

@@ -18,6 +18,7 @@
  *  GID 2         the IPv6 address of the plan
  *  GID 3 to 5    the same three
  *  GID 6 to 11   the six of the first VLAN that the port is a member of, and so on
+ *  behind them   two of each address that the port's interface has beside those of the plan
  *
  * The first three of six are RoCE version 2, the others version 1 (IBA v1 annexes A17 and A16): who
  * searches the table for an address finds version 2. A frame to a group, or to an unknown MAC address, goes to FAB_STATION_ALL: every
@@ -40,7 +41,8 @@ struct fabric;
 #define FAB_STATION_ALL WIRE_LID_MULTICAST
 #define FAB_STATION_MIXED 0x8000
 #define FAB_ROCE_GIDS_EACH 6 /* of the port, and of each of its VLANs */
-#define FAB_ROCE_GIDS	(FAB_ROCE_GIDS_EACH * (1 + FAB_VLANS))
+#define FAB_ROCE_GIDS	32
+#define FAB_ROCE_ADDED	8 /* addresses of a port beside those of the plan */
 
 /** struct fab_roce_gid - an entry of a port's GID table */
 struct fab_roce_gid {
@@ -68,6 +70,14 @@ void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES]);
 /** fab_ethernet_gids() - the GID table of a CA's port of Ethernet. Return: how many entries */
 unsigned int fab_ethernet_gids(const struct fabric *fab, int node, int port,
 			       struct fab_roce_gid gids[FAB_ROCE_GIDS]);
+/** fab_ethernet_set_added() - the addresses that the interface of a CA's port has, untagged. Those
+ *  that are not the plan's are two entries each of its GID table, version 2 and version 1, which stay
+ *  where they are as long as the address is there. Further ones than there is room for have none */
+void fab_ethernet_set_added(struct fabric *fab, int node, int port, const union wire_gid *gid,
+			    unsigned int num);
+/** fab_ethernet_find_port() - whose untagged address it is. Return: false: nobody's */
+bool fab_ethernet_find_port(const struct fabric *fab, const union wire_gid *gid, int *node,
+			    unsigned int *port);
 /** fab_ethernet_find_mac() - Return: the station with this MAC address; FAB_STATION_ALL for
  *  a group or an address that no station has */
 uint16_t fab_ethernet_find_mac(const struct fabric *fab, const uint8_t mac[FAB_MAC_BYTES]);

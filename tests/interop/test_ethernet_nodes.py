@@ -109,6 +109,24 @@ def test_rping(roce):
         assert client.count("ping data: rdma-ping-") == 3, client
 
 
+def test_gids_follow_the_addresses(roce):
+    """Of an address that the interface is given later, also in the network of the plan."""
+    def gids(node):
+        return on(roce, node, "ibv_devinfo", "-v")
+
+    for address in ("192.168.7.1", "10.1.7.1"):
+        for node in ("n1", "n2"):
+            on(roce, node, "ip", "addr", "add", f"{address[:-1]}{node[1]}/24", "dev", "eth0")
+            wait_until(lambda node=node: f"::ffff:{address[:-1]}{node[1]}, RoCE v2" in gids(node), "it has a GID")
+        client = play(roce, ["rping", "-s", "-a", address, "-V", "-C", 3],
+                      ["rping", "-c", "-a", address, "-v", "-V", "-C", 3], statuses=(0, 255))[1]
+        assert client.count("ping data: rdma-ping-") == 3, client
+        for node in ("n1", "n2"):
+            on(roce, node, "ip", "addr", "del", f"{address[:-1]}{node[1]}/24", "dev", "eth0")
+            wait_until(lambda node=node: f"::ffff:{address[:-1]}{node[1]}" not in gids(node), "it has none")
+    assert "::ffff:10.1.0.1" in gids("n1")
+
+
 def test_perftest_by_address(roce):
     """With -R, and by TCP on eth0 for its handshake. test_rdma_cm.py says why it is tried again."""
     for _ in range(20):

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Interfaces: made, found, ended; and what they do when the port changes. */
-#include "ulp/eth/eth.h"
-
 #include <errno.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
@@ -142,9 +140,10 @@ int eth_open(const struct eth_config *config)
 	ret = read_port(eth);
 	if (!ret)
 		ret = eth_queue_open(eth);
-	if (!ret)
+	if (!ret) {
 		follow_state(eth);
-	if (ret) {
+		eth_rtnl_open(eth);
+	} else {
 		eth->tap_fd = eth->rtnl_fd = -1; /* they stay the caller's */
 		eth_close(eth);
 	}
@@ -157,6 +156,8 @@ void eth_close(struct eth *eth)
 	ib_unregister_event_handler(&eth->events);
 	list_del(&eth->node);
 	eth_queue_close(eth);
+	if (eth->rtnl_fd >= 0)
+		eth_rtnl_close(eth);
 	eth_host_close(eth);
 	rt_work_cancel(&eth->end);
 	rt_work_cancel(&eth->restart);

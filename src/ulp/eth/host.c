@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <sys/uio.h>
 
-#include "runtime/posix/closer.h"
 #include "ulp/eth/private.h"
 #include "ulp/net/tun.h"
 
@@ -97,5 +96,4 @@ void eth_host_close(struct eth *eth)
 {
 	rt_io_watch(&eth->tap_io, false, false);
 	net_tun_close(eth->tap_fd);
-	rt_close_foreign(eth->rtnl_fd);
 }

@@ -5,6 +5,7 @@
  *  eth.c    making and unmaking; events of the port
  *  queue.c  the queue pair: rules, buffers, sends, receives
  *  host.c   the TAP device: frames from the host, frames for it
+ *  rtnl.c   the routing socket, by which the host's kernel tells the interface's addresses
  */
 #ifndef SOFTIB_ULP_ETH_PRIVATE_H
 #define SOFTIB_ULP_ETH_PRIVATE_H
@@ -18,6 +19,7 @@
 #define ETH_FRAME_MAX (4096 + WIRE_FRAME_OVERHEAD)
 #define ETH_RECEIVES  16 /* as many packets as the adapter takes up in a turn of the loop */
 #define ETH_SENDS     48 /* with the receives, a completion queue of 64 */
+#define ETH_ADDRESSES 16
 #define ETH_SPARE     8	 /* sends that are kept for the next frames */
 
 /** struct eth_send - a frame on its way out */
@@ -51,10 +53,16 @@ struct eth {
 	u8 mac[ETH_MAC_BYTES];
 	unsigned int mtu;
 	/* --- host.c --- */
-	int tap_fd, rtnl_fd;
-	unsigned int ifindex;
+	int tap_fd;
 	struct rt_io tap_io;
 	bool host_waits; /* for room in the send queue */
+	/* --- rtnl.c --- */
+	int rtnl_fd;
+	unsigned int ifindex;
+	struct rt_io rtnl_io;
+	bool rtnl_wanted, rtnl_lists; /* a list of addresses; it is being told */
+	union ib_gid address[ETH_ADDRESSES];
+	unsigned int num_addresses;
 	/* --- queue.c --- */
 	struct ib_pd *pd;
 	struct ib_cq *cq;
@@ -92,5 +100,11 @@ void eth_host_close(struct eth *eth);
 void eth_host_resume(struct eth *eth);
 /** eth_received() - a frame for the host */
 void eth_received(struct eth *eth, const u8 *frame, size_t bytes);
+
+/* --- rtnl.c --- */
+
+/** eth_rtnl_open() - from now on the GID table of the port follows the interface's addresses */
+void eth_rtnl_open(struct eth *eth);
+void eth_rtnl_close(struct eth *eth);
 
 #endif

@@ -243,6 +243,60 @@ static void gids(void **state)
 	net_end(net);
 }
 
+static unsigned int set_added(struct net *net, const char *const *texts, unsigned int num,
+			      struct fab_roce_gid gid[FAB_ROCE_GIDS])
+{
+	union wire_gid list[2 * FAB_ROCE_ADDED];
+
+	for (unsigned int i = 0; i < num; i++)
+		list[i] = gid_of(texts[i]);
+	fab_ethernet_set_added(net->fab, N5, 1, list, num);
+	return fab_ethernet_gids(net->fab, N5, 1, gid);
+}
+
+static void expect_entry(const struct fab_roce_gid *entry, const char *text, bool v2)
+{
+	union wire_gid expected = gid_of(text);
+
+	assert_memory_equal(&entry->gid, &expected, sizeof(expected));
+	assert_int_equal(entry->v2, v2);
+}
+
+/* Those of the plan have their entries already; others keep theirs when one goes, and a new one has
+ * the place of that. */
+static void gids_of_added_addresses(void **state)
+{
+	static const char *const all[] = {"::ffff:10.1.0.3", "::ffff:192.168.0.1", "2001:db8::1"};
+	static const char *const others[] = {"2001:db8::1", "::ffff:10.1.0.99"};
+	static const char *const many[] = {"::ffff:1.0.0.1", "::ffff:1.0.0.2", "::ffff:1.0.0.3", "::ffff:1.0.0.4",
+					   "::ffff:1.0.0.5", "::ffff:1.0.0.6", "::ffff:1.0.0.7", "::ffff:1.0.0.8",
+					   "::ffff:1.0.0.9"};
+	struct net *net = triangle();
+	struct fab_roce_gid gid[FAB_ROCE_GIDS];
+	union wire_gid asked = gid_of("2001:db8::1");
+	unsigned int port;
+	int node;
+
+	assert_false(fab_ethernet_find_port(net->fab, &asked, &node, &port));
+	assert_int_equal(set_added(net, all, 3, gid), FAB_ROCE_GIDS_EACH + 4);
+	for (unsigned int i = 0; i < 4; i++)
+		expect_entry(&gid[FAB_ROCE_GIDS_EACH + i], all[1 + i / 2], i % 2 == 0);
+	assert_true(fab_ethernet_find_port(net->fab, &asked, &node, &port));
+	assert_int_equal(node, N5);
+	assert_int_equal(port, 1);
+	assert_int_equal(set_added(net, &all[2], 1, gid), FAB_ROCE_GIDS_EACH + 4);
+	expect_entry(&gid[FAB_ROCE_GIDS_EACH], "::", true);
+	assert_int_equal(set_added(net, others, 2, gid), FAB_ROCE_GIDS_EACH + 4);
+	expect_entry(&gid[FAB_ROCE_GIDS_EACH], others[1], true);
+	expect_entry(&gid[FAB_ROCE_GIDS_EACH + 2], others[0], true);
+	asked = gid_of(others[1]); /* in the network of the plan, which has no such node */
+	assert_int_equal(fab_ethernet_find_gid(net->fab, &asked, 0), 3);
+	assert_int_equal(set_added(net, many, 9, gid), FAB_ROCE_GIDS_EACH + 2 * FAB_ROCE_ADDED);
+	assert_int_equal(set_added(net, NULL, 0, gid), FAB_ROCE_GIDS_EACH);
+	assert_int_equal(fab_ethernet_find_gid(net->fab, &asked, 0), 0);
+	net_end(net);
+}
+
 static void gids_that_nobody_has(void **state)
 {
 	static const char *const none[] = {"fe80::73:69ff:fe00:0", "fe80::73:69ff:fe00:4",
@@ -396,6 +450,7 @@ int main(void)
 		cmocka_unit_test(a_switch_comes_back),
 		cmocka_unit_test(an_adapter_comes_back),
 		cmocka_unit_test(gids),
+		cmocka_unit_test(gids_of_added_addresses),
 		cmocka_unit_test(gids_that_nobody_has),
 		cmocka_unit_test(mac_addresses),
 		cmocka_unit_test(vlans_have_ways_to_their_members),
