@@ -55,6 +55,7 @@ bool control_op_eth_open(struct control_request *req)
 	}
 	req->fd[FD_TAP] = req->fd[FD_RTNL] = -1;
 	put_interface(req->out, eth_find(config.device, config.port_num));
+	control_put_number(req->out, "segments", ETH_SEGMENTS);
 	return true;
 }
 

@@ -225,6 +225,7 @@ static int begin_ethernet(const struct node_place *at, struct json_object *req,
 
 	if (!answer)
 		return -EPROTO;
+	limit_segments(interface, (unsigned)number_of(answer, "segments"));
 	error = set_ethernet(interface, answer);
 	json_object_put(answer);
 	return error ? error : netdev_up(interface);

@@ -8,6 +8,8 @@
 #include "ulp/eth/private.h"
 #include "ulp/net/tun.h"
 
+#define OFFLOADS (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN)
+
 static const struct ib_client eth_client;
 
 /** struct eth_device - the interfaces of a device; the client data */
@@ -115,7 +117,7 @@ static void restart(struct rt_work *work)
 int eth_open(const struct eth_config *config)
 {
 	struct eth_device *d = ib_get_client_data(config->device, &eth_client);
-	int ret = net_tun_check(config->tap_fd, config->rtnl_fd, IFF_TAP, 0);
+	int ret = net_tun_check(config->tap_fd, config->rtnl_fd, IFF_TAP, OFFLOADS);
 	struct eth *eth;
 
 	if (!ret && (!d || !rdma_is_port_valid(config->device, config->port_num)))

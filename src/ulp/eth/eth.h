@@ -13,6 +13,7 @@
 #include "rdma/ib_verbs.h"
 
 #define ETH_MAC_BYTES 6
+#define ETH_SEGMENTS  40 /* the most that a large TCP segment of the host may be cut into */
 
 struct eth;
 

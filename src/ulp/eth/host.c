@@ -1,50 +1,109 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The host's end: a TAP device, whose frames have a virtio-net header each. */
+/*
+ * The host's end: a TAP device, whose frames have a virtio-net header each: the host leaves
+ * checksums and the cutting of large TCP segments to us.
+ */
 #include <errno.h>
+#include <linux/if_ether.h>
+#include <string.h>
 #include <sys/uio.h>
 
+#include "base/bytes.h"
 #include "ulp/eth/private.h"
+#include "ulp/ipoib/segment.h"
 #include "ulp/net/tun.h"
 
-#define READ_FRAMES 32 /* in a turn of the loop */
+#define READ_FRAMES   32 /* in a turn of the loop */
+#define ETHER_TYPE_AT 12
 
 /* --- from the host --- */
 
-/* Return: the bytes of a frame; 0, -1 as read(2) */
-static ssize_t read_frame(struct eth_send *s)
+/* a TCP segment of 64 KiB behind its Ethernet header, and a small one behind what does not fit a
+ * send; one thread */
+static u8 large[WIRE_FRAME_OVERHEAD + IPOIB_LARGE_BYTES];
+
+/* Return: the bytes of a frame: those that exceed a send are in @large, behind where the others
+ * belong; 0, -1 as read(2) */
+static ssize_t read_frame(struct eth_send *s, struct virtio_net_hdr *h)
 {
-	struct virtio_net_hdr header;
-	struct iovec part[] = {{&header, sizeof(header)}, {s->frame, sizeof(s->frame)}};
+	struct iovec part[] = {{h, sizeof(*h)},
+			       {s->frame, sizeof(s->frame)},
+			       {large + sizeof(s->frame), sizeof(large) - sizeof(s->frame)}};
 	ssize_t n = readv(s->eth->tap_fd, part, ARRAY_SIZE(part));
 
-	return n > (ssize_t)sizeof(header) ? n - (ssize_t)sizeof(header) : MIN(n, 0);
+	return n > (ssize_t)sizeof(*h) ? n - (ssize_t)sizeof(*h) : MIN(n, 0);
 }
 
-/* what the host sends waits in its queue */
-static void wait_for_room(struct eth *eth)
+static size_t ethernet_header(const u8 *frame)
 {
-	eth->host_waits = true;
-	rt_io_watch(&eth->tap_io, false, false);
+	return get_be16(frame + ETHER_TYPE_AT) == ETH_P_8021Q ? WIRE_FRAME_OVERHEAD : WIRE_FRAME_MIN;
+}
+
+static void refuse(struct eth_send *s)
+{
+	s->eth->stats.tx_errors++;
+	eth_send_free(s);
+}
+
+/* The whole segment is in @large. What is cut follows from its IP packet: each part has the same
+ * Ethernet header. */
+static void transmit_large(struct eth_send *s, struct virtio_net_hdr h, size_t bytes)
+{
+	struct eth *eth = s->eth;
+	size_t header = bytes < WIRE_FRAME_OVERHEAD ? bytes : ethernet_header(large);
+	struct ipoib_cut cut;
+
+	h.csum_start -= (u16)MIN((size_t)h.csum_start, header);
+	if (ipoib_cut_begin(&cut, &h, large + header, bytes - header, ETH_FRAME_MAX - WIRE_FRAME_OVERHEAD)) {
+		refuse(s);
+		return;
+	}
+	for (; s; s = eth_send_alloc(eth)) {
+		memcpy(s->frame, large, header);
+		s->bytes = header + ipoib_cut_next(&cut, s->frame + header);
+		eth_post(s);
+		if (ipoib_cut_is_done(&cut))
+			return;
+	}
+	eth->stats.tx_errors++; /* the rest, which TCP sends again */
+}
+
+static void transmit(struct eth_send *s, const struct virtio_net_hdr *h, size_t bytes)
+{
+	if (ipoib_is_large(h)) {
+		memcpy(large, s->frame, MIN(bytes, sizeof(s->frame)));
+		transmit_large(s, *h, bytes);
+	} else if (bytes > sizeof(s->frame) || ipoib_fill_checksum(h, s->frame, bytes)) {
+		refuse(s);
+	} else {
+		s->bytes = bytes;
+		eth_post(s);
+	}
+}
+
+static bool has_room(const struct eth *eth)
+{
+	return eth->num_sends + ETH_SEGMENTS <= ETH_SENDS;
 }
 
 /* Return: was a frame there, and room for it? */
 static bool read_one(struct eth *eth)
 {
-	struct eth_send *s = eth_send_alloc(eth);
+	struct virtio_net_hdr header;
+	struct eth_send *s;
 	ssize_t n;
 
-	if (!s) {
+	if (!has_room(eth))
 		eth_queue_poll(eth); /* the adapter has sent most of it by now */
-		s = eth_send_alloc(eth);
-	}
-	if (!s) {
-		wait_for_room(eth);
+	s = has_room(eth) ? eth_send_alloc(eth) : NULL;
+	if (!s) { /* what the host sends waits in its queue */
+		eth->host_waits = true;
+		rt_io_watch(&eth->tap_io, false, false);
 		return false;
 	}
-	n = read_frame(s);
+	n = read_frame(s, &header);
 	if (n > 0) {
-		s->bytes = (size_t)n;
-		eth_post(s);
+		transmit(s, &header, (size_t)n);
 		return true;
 	}
 	if (n < 0 && errno != EAGAIN && errno != EINTR) { /* the device was deleted */

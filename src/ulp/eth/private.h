@@ -18,9 +18,9 @@
 
 #define ETH_FRAME_MAX (4096 + WIRE_FRAME_OVERHEAD)
 #define ETH_RECEIVES  16 /* as many packets as the adapter takes up in a turn of the loop */
-#define ETH_SENDS     48 /* with the receives, a completion queue of 64 */
+#define ETH_SENDS     56
 #define ETH_ADDRESSES 16
-#define ETH_SPARE     8	 /* sends that are kept for the next frames */
+#define ETH_SPARE     16	 /* sends that are kept for the next frames */
 
 /** struct eth_send - a frame on its way out */
 struct eth_send {

@@ -41,7 +41,7 @@ void eth_send_free(struct eth_send *s)
 	} else {
 		rt_free(s);
 	}
-	if (eth->host_waits && eth->num_sends <= ETH_SENDS / 2)
+	if (eth->host_waits && eth->num_sends + ETH_SEGMENTS <= ETH_SENDS)
 		eth_host_resume(eth);
 }
 
