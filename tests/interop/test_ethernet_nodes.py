@@ -52,11 +52,11 @@ def test_ping_of_all_sizes(roce):
 
 def test_iperf3(roce):
     server = serve(roce, "n2", 5301, "iperf3", "-s", "-p", "5301")
-    for args in ("-n 8M", "-6 -n 8M -R", "-n 4M -M 536", "-n 8M -P 4"):
+    for args in ("-n 8M", "-6 -n 8M -R", "-n 16M -M 536", "-n 8M -P 4"):
         done = json.loads(on(roce, "n1", "iperf3", "--json", "-p", "5301", "-c", "n2", *args.split()))
         assert done["end"]["sum_received"]["bytes"] > 1 << 20, args
     for args in ("-l 1000", "-6 -l 9000 -R"):
-        done = json.loads(on(roce, "n1", "iperf3", "--json", "-p", "5301", "-u", "-b", "20M", "-n", "600K", "-c",
+        done = json.loads(on(roce, "n1", "iperf3", "--json", "-p", "5301", "-u", "-b", "4M", "-n", "200K", "-c",
                              "n2", *args.split()))["end"]["sum"]
         assert done["packets"] and done["lost_packets"] <= done["packets"] / 10, args
     server.terminate()
