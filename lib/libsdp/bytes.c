@@ -3,6 +3,7 @@
  * The functions of libc that move bytes. Each looks into the table of memory.c, and if that knows
  * nothing of the descriptor, or the ring is of no use for the call, is what it is in libc.
  */
+#include <errno.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -34,13 +35,24 @@ static bool are_sound(const struct iovec *parts, int num_parts)
 	return parts && num_parts > 0 && num_parts <= 1024;
 }
 
+/* What a read of @n bytes returns: the end of a stream may be that by an error. */
+static ssize_t told(int fd, size_t n, ssize_t ret)
+{
+	int error = !ret && n ? sdp_memory_take_error(fd) : 0;
+
+	if (!error)
+		return ret;
+	errno = error;
+	return -1;
+}
+
 EXPORT ssize_t recv(int fd, void *bytes, size_t n, int flags)
 {
 	ssize_t ret;
 
-	return reads(fd, &(struct iovec){bytes, n}, 1, flags, &ret) ?
-		       ret :
-		       sdp_libc.recv(fd, bytes, n, flags);
+	if (!reads(fd, &(struct iovec){bytes, n}, 1, flags, &ret))
+		ret = sdp_libc.recv(fd, bytes, n, flags);
+	return told(fd, n, ret);
 }
 
 EXPORT ssize_t recvfrom(int fd, void *bytes, size_t n, int flags, struct sockaddr *addr,
@@ -48,26 +60,27 @@ EXPORT ssize_t recvfrom(int fd, void *bytes, size_t n, int flags, struct sockadd
 {
 	ssize_t ret;
 
-	return !addr && reads(fd, &(struct iovec){bytes, n}, 1, flags, &ret) ?
-		       ret :
-		       sdp_libc.recvfrom(fd, bytes, n, flags, addr, len);
+	if (addr || !reads(fd, &(struct iovec){bytes, n}, 1, flags, &ret))
+		ret = sdp_libc.recvfrom(fd, bytes, n, flags, addr, len);
+	return told(fd, n, ret);
 }
 
 EXPORT ssize_t read(int fd, void *bytes, size_t n)
 {
 	ssize_t ret;
 
-	return reads(fd, &(struct iovec){bytes, n}, 1, 0, &ret) ? ret :
-								  sdp_libc.read(fd, bytes, n);
+	if (!reads(fd, &(struct iovec){bytes, n}, 1, 0, &ret))
+		ret = sdp_libc.read(fd, bytes, n);
+	return told(fd, n, ret);
 }
 
 EXPORT ssize_t readv(int fd, const struct iovec *parts, int num_parts)
 {
 	ssize_t ret;
 
-	return are_sound(parts, num_parts) && reads(fd, parts, (size_t)num_parts, 0, &ret) ?
-		       ret :
-		       sdp_libc.readv(fd, parts, num_parts);
+	if (!are_sound(parts, num_parts) || !reads(fd, parts, (size_t)num_parts, 0, &ret))
+		ret = sdp_libc.readv(fd, parts, num_parts);
+	return told(fd, num_parts > 0, ret);
 }
 
 EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
@@ -75,10 +88,10 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 	ssize_t ret;
 
 	if (!sdp_begin() || !sdp_read(fd, msg, flags, &ret))
-		return sdp_libc.recvmsg(fd, msg, flags);
+		return told(fd, 1, sdp_libc.recvmsg(fd, msg, flags));
 	if (ret >= 0)
 		msg->msg_flags = 0;
-	return ret;
+	return told(fd, 1, ret);
 }
 
 EXPORT ssize_t send(int fd, const void *bytes, size_t n, int flags)

@@ -148,8 +148,7 @@ EXPORT int getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 	sdp_begin();
 	if (!is_active || !sdp_name_get(fd, &name))
 		return sdp_libc.getsockname(fd, addr, len);
-	sdp_address_put(&name.names.local, addr, len);
-	return 0;
+	return sdp_address_put(&name.names.local, addr, len);
 }
 
 EXPORT int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
@@ -163,8 +162,7 @@ EXPORT int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 		errno = ENOTCONN;
 		return -1;
 	}
-	sdp_address_put(&name.names.peer, addr, len);
-	return 0;
+	return sdp_address_put(&name.names.peer, addr, len);
 }
 
 EXPORT int getsockopt(int fd, int level, int option, void *value, socklen_t *len)

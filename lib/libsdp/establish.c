@@ -348,6 +348,10 @@ int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
 		close(new);
 		return fail(ret);
 	}
-	sdp_address_put(&names->peer, addr, len);
+	if (sdp_address_put(&names->peer, addr, len)) {
+		ret = -errno;
+		close(new);
+		return fail(ret);
+	}
 	return new;
 }

@@ -65,6 +65,36 @@ bool sdp_memory_is_of(const struct sdp_memory *m, int fd)
 	return false;
 }
 
+int sdp_memory_take_error(int fd)
+{
+	struct sdp_memory *m = sdp_memory_enter(fd);
+	_Atomic uint32_t *word;
+	int error = 0;
+
+	if (!m)
+		return 0;
+	word = &m->memory->half[m->side].error;
+	if (atomic_load(word) && sdp_memory_is_of(m, fd))
+		error = (int)atomic_exchange(word, 0);
+	sdp_memory_leave(fd);
+	return error;
+}
+
+void sdp_memory_note_linger(int fd)
+{
+	struct sdp_memory *m = sdp_memory_enter(fd);
+	struct linger linger = {0};
+	socklen_t len = sizeof(linger);
+
+	if (!m)
+		return;
+	if (sdp_memory_is_of(m, fd) &&
+	    !sdp_libc.getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len))
+		atomic_store(&m->memory->half[m->side].resets,
+			     linger.l_onoff && !linger.l_linger);
+	sdp_memory_leave(fd);
+}
+
 static void replace(int fd, struct sdp_memory *m)
 {
 	struct sdp_memory *old = atomic_exchange(&table[fd], m);
@@ -104,4 +134,5 @@ void sdp_memory_keep(int fd, int memory_fd, int side)
 	m->memory = at;
 	m->side = side;
 	replace(fd, m);
+	sdp_memory_note_linger(fd);
 }

@@ -202,29 +202,25 @@ static socklen_t bytes_of(int family)
 
 bool sdp_address_of(union abi_sdp_address *to, const struct sockaddr *addr, socklen_t len)
 {
-	int family;
+	union abi_sdp_address copy = {0};
+	socklen_t n = len < sizeof(copy) ? len : sizeof(copy);
 
-	if (!addr || len < offsetof(struct sockaddr, sa_data))
+	if (!addr || len < offsetof(struct sockaddr, sa_data) || sdp_copy_in(&copy, addr, n))
 		return false;
 	/* programs of libsdp's time name the family of the socket here, too */
-	family = addr->sa_family == ABI_SDP_FAMILY ? AF_INET : addr->sa_family;
-	if ((family != AF_INET && family != AF_INET6) || len < bytes_of(family))
+	if (copy.any.sa_family == ABI_SDP_FAMILY)
+		copy.any.sa_family = AF_INET;
+	if ((copy.any.sa_family != AF_INET && copy.any.sa_family != AF_INET6) ||
+	    len < bytes_of(copy.any.sa_family))
 		return false;
 	memset(to, 0, sizeof(*to));
-	memcpy(to, addr, bytes_of(family));
-	to->any.sa_family = (sa_family_t)family;
+	memcpy(to, &copy, bytes_of(copy.any.sa_family));
 	return true;
 }
 
-void sdp_address_put(const union abi_sdp_address *from, struct sockaddr *addr,
-		     socklen_t *len)
+int sdp_address_put(const union abi_sdp_address *from, struct sockaddr *addr, socklen_t *len)
 {
-	const socklen_t bytes = bytes_of(from->any.sa_family);
-
-	if (!addr || !len)
-		return;
-	memcpy(addr, from, *len < bytes ? *len : bytes);
-	*len = bytes;
+	return addr ? sdp_put(addr, len, from, bytes_of(from->any.sa_family), true) : 0;
 }
 
 bool sdp_address_is_loopback(const union abi_sdp_address *address)

@@ -11,10 +11,7 @@
 
 static int put(void *value, socklen_t *len, const void *from, socklen_t bytes)
 {
-	if (*len > bytes)
-		*len = bytes;
-	memcpy(value, from, *len);
-	return 0;
+	return sdp_put(value, len, from, bytes, false);
 }
 
 static int put_int(void *value, socklen_t *len, int n)
@@ -47,10 +44,8 @@ static int get_tcp(int option, void *value, socklen_t *len)
 static int get_ip(const struct sdp_name *name, int level, int option, void *value,
 		  socklen_t *len)
 {
-	if (level == IPPROTO_IP && option == IP_OPTIONS) {
-		*len = 0;
-		return 0;
-	}
+	if (level == IPPROTO_IP && option == IP_OPTIONS)
+		return put(value, len, "", 0);
 	if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY)
 		return put_int(value, len, !!(name->flags & SDP_V6ONLY));
 	return put_int(value, len, 0);
@@ -67,6 +62,8 @@ static int get_error(int fd, const struct sdp_name *name, void *value, socklen_t
 		return -1;
 	if (error && name->kind == SDP_PENDING && sdp_outcome(fd))
 		error = -sdp_outcome(fd);
+	if (!error)
+		error = sdp_memory_take_error(fd);
 	return put_int(value, len, error);
 }
 
@@ -107,7 +104,11 @@ int sdp_setsockopt(int fd, int level, int option, const void *value, socklen_t l
 		return 0;
 	if (level == SOL_SOCKET && (option == SO_REUSEPORT || option == SO_PRIORITY))
 		return 0;
-	return sdp_libc.setsockopt(fd, level, option, value, len);
+	if (sdp_libc.setsockopt(fd, level, option, value, len))
+		return -1;
+	if (level == SOL_SOCKET && option == SO_LINGER)
+		sdp_memory_note_linger(fd);
+	return 0;
 }
 
 void sdp_copy_options(int from, int to)

@@ -11,6 +11,7 @@
  *  options.c	socket options, as a TCP socket has them
  *  memory.c	connections whose memory this process has mapped
  *  stream.c	bytes through this memory, or through the socket
+ *  user.c	pointers that the program has passed
  *  wait.c	select() and poll() of it
  *  epoll.c	epoll
  *  rules.c	libsdp.conf: who uses SDP for what
@@ -126,9 +127,9 @@ void sdp_set_listening(int fd);
 bool sdp_is_listening(int fd);
 /** sdp_address_of() - Return: false: too short, or neither AF_INET nor AF_INET6 */
 bool sdp_address_of(union abi_sdp_address *to, const struct sockaddr *addr, socklen_t len);
-/** sdp_address_put() - as getsockname(2) returns addresses */
-void sdp_address_put(const union abi_sdp_address *from, struct sockaddr *addr,
-		     socklen_t *len);
+/** sdp_address_put() - as getsockname(2) returns addresses. @addr: NULL: nobody wants it. Return:
+ *  0; -1 and errno: EFAULT, EINVAL */
+int sdp_address_put(const union abi_sdp_address *from, struct sockaddr *addr, socklen_t *len);
 /** sdp_address_is_loopback(), sdp_address_is_any() - 127.0.0.0/8 or ::1; 0.0.0.0, :: or none */
 bool sdp_address_is_loopback(const union abi_sdp_address *address);
 bool sdp_address_is_any(const union abi_sdp_address *address);
@@ -136,6 +137,16 @@ bool sdp_address_is_any(const union abi_sdp_address *address);
 void sdp_address_copy_ip(union abi_sdp_address *to, const union abi_sdp_address *from);
 /** sdp_address_map() - an IPv4 address as one of @family */
 void sdp_address_map(union abi_sdp_address *address, int family);
+
+/* --- user.c --- */
+
+/** sdp_copy_in(), sdp_copy_out() - @bytes from, or to, a pointer of the program's. Return: 0;
+ *  -EFAULT */
+int sdp_copy_in(void *to, const void *from, size_t bytes);
+int sdp_copy_out(void *to, const void *from, size_t bytes);
+/** sdp_put() - a result of @bytes for the program, which has room for *@len. @whole: *@len becomes
+ *  @bytes even if it is more. Return: 0; -1 and errno: EFAULT, EINVAL */
+int sdp_put(void *to, socklen_t *len, const void *from, socklen_t bytes, bool whole);
 
 /* --- place.c --- */
 
@@ -187,6 +198,11 @@ struct sdp_memory *sdp_memory_enter(int fd);
 void sdp_memory_leave(int fd);
 /** sdp_memory_is_of() - is @fd that connection still? */
 bool sdp_memory_is_of(const struct sdp_memory *m, int fd);
+/** sdp_memory_take_error() - Return: the error by which the connection has ended, if the program
+ *  was not told yet; 0: none, as far as is known */
+int sdp_memory_take_error(int fd);
+/** sdp_memory_note_linger() - let softibd know whether SO_LINGER of @fd makes close() a reset */
+void sdp_memory_note_linger(int fd);
 
 /* --- stream.c --- */
 

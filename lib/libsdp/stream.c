@@ -503,6 +503,18 @@ static bool begins(struct call *c, struct sdp_memory *m, bool writes)
 	return true;
 }
 
+/* Has the connection ended by an error, of which this write tells? Then errno is that */
+static bool is_told(const struct call *c, const struct sdp_memory *m)
+{
+	int error = atomic_load_explicit(&m->memory->half[m->side].error, memory_order_relaxed) ?
+			    sdp_memory_take_error(c->fd) :
+			    0;
+
+	if (error)
+		errno = error;
+	return error != 0;
+}
+
 bool sdp_write(int fd, const struct msghdr *msg, int flags, ssize_t *n)
 {
 	struct call c = {.fd = fd, .flags = flags, .msg = msg};
@@ -511,9 +523,9 @@ bool sdp_write(int fd, const struct msghdr *msg, int flags, ssize_t *n)
 
 	if (!m)
 		return false;
-	is_ours = begins(&c, m, true);
+	is_ours = is_told(&c, m) || begins(&c, m, true);
 	if (is_ours)
-		*n = write_all(&c);
+		*n = c.half ? write_all(&c) : -1;
 	sdp_memory_leave(fd);
 	return is_ours;
 }

@@ -54,11 +54,13 @@ struct abi_sdp_half {
 	/* --- written by softibd --- */
 	alignas(64) _Atomic uint32_t lease; /* odd: there is one; each change advances it */
 	_Atomic uint32_t hold;		    /* one is about to begin: writers wait for it; futex */
+	_Atomic uint32_t error;		    /* the sender's programs are to be told, once: an errno */
 	/* --- written by the sender's processes --- */
 	alignas(64) _Atomic uint64_t tail;
 	_Atomic uint32_t writer;	  /* lock: ID of the thread that has it; 0: nobody */
 	_Atomic uint32_t writes_much;	  /* a lease would be of use */
 	_Atomic uint32_t writer_sleeps;	  /* until there is room, or the lease ends; futex */
+	_Atomic uint32_t resets;	  /* close() is a reset: SO_LINGER says so */
 	/* --- written by the receiver's processes; without a lease, by softibd --- */
 	alignas(64) _Atomic uint64_t head;
 	_Atomic uint32_t reader;	  /* lock, as `writer` */

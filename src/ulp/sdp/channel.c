@@ -72,12 +72,24 @@ void sdp_channel_join(struct sdp_conn *c, struct sdp_conn *from)
 	c->channel->end[1] = c;
 }
 
+/* Programs may keep their mappings as long as they like, but not the pages, except for the one
+ * that has the errors of which they were not told yet. */
+static void give_back(struct abi_sdp_memory *memory)
+{
+	const u32 error[2] = {atomic_load(&memory->half[0].error),
+			      atomic_load(&memory->half[1].error)};
+
+	madvise(memory, sizeof(*memory), MADV_REMOVE);
+	for (int i = 0; i < 2; i++)
+		if (error[i])
+			atomic_store(&memory->half[i].error, error[i]);
+}
+
 static void destroy(struct sdp_channel *ch)
 {
 	rt_timer_disarm(&ch->tick);
 	sdp_channel_close_bypass(ch);
-	/* programs may keep their mappings as long as they like, but not the pages */
-	madvise(ch->memory, sizeof(*ch->memory), MADV_REMOVE);
+	give_back(ch->memory);
 	munmap(ch->memory, sizeof(*ch->memory));
 	if (ch->fd >= 0)
 		close(ch->fd);
@@ -110,6 +122,19 @@ void sdp_channel_handed_over(struct sdp_conn *c)
 int sdp_channel_fd(const struct sdp_conn *c)
 {
 	return c->channel ? c->channel->fd : -1;
+}
+
+/* --- how it ends --- */
+
+bool sdp_channel_resets(const struct sdp_conn *c)
+{
+	return c->channel && atomic_load(&c->channel->memory->half[sdp_channel_side(c)].resets);
+}
+
+void sdp_channel_tell(struct sdp_conn *c, u32 error)
+{
+	if (c->channel)
+		atomic_store(&c->channel->memory->half[sdp_channel_side(c)].error, error);
 }
 
 /* --- the way through the fabric that the bytes do not take --- */

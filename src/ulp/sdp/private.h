@@ -233,6 +233,11 @@ static inline int sdp_channel_side(const struct sdp_conn *c)
 {
 	return c->channel->end[1] == c;
 }
+/** sdp_channel_resets() - does the program want close() to be a reset? */
+bool sdp_channel_resets(const struct sdp_conn *c);
+/** sdp_channel_tell() - the program's next call returns @error, an errno, once: if both ends share
+ *  memory */
+void sdp_channel_tell(struct sdp_conn *c, u32 error);
 /** sdp_channel_open_bypass() - both ends are there. Return: may bytes bypass the fabric? */
 bool sdp_channel_open_bypass(struct sdp_channel *ch);
 void sdp_channel_close_bypass(struct sdp_channel *ch);

@@ -105,6 +105,17 @@ static bool all_delivered(const struct sdp_conn *c)
 	return sdp_rx_ended(&c->sdp) && !c->reading && c->read_at == c->read_bytes;
 }
 
+/* A program that writes to a connection that was reset is told at once. */
+static void end_for_program(struct sdp_conn *c)
+{
+	const bool reset = c->sdp.end == SDP_RESET || c->sdp.end == SDP_BROKEN;
+
+	if (reset)
+		sdp_channel_tell(c, ECONNRESET);
+	shutdown(c->fd, reset ? SHUT_RDWR : SHUT_WR);
+	c->rx_eof = true;
+}
+
 bool sdp_stream_deliver(struct sdp_conn *c)
 {
 	u32 budget = SDP_TURN_BYTES;
@@ -124,8 +135,7 @@ bool sdp_stream_deliver(struct sdp_conn *c)
 		budget -= (u32)n;
 	}
 	if (!c->rx_eof && all_delivered(c)) {
-		shutdown(c->fd, SHUT_WR);
-		c->rx_eof = true;
+		end_for_program(c);
 		sdp_ring_delivered(c, 0);
 	}
 	return false;
@@ -145,7 +155,10 @@ static void at_eof(struct sdp_conn *c)
 	c->tx_eof = true;
 	if (sdp_stream_hung_up(c)) {
 		c->rx_eof = true;
-		sdp_close(&c->sdp);
+		if (sdp_channel_resets(c))
+			sdp_abort(&c->sdp);
+		else
+			sdp_close(&c->sdp);
 	} else {
 		sdp_shutdown(&c->sdp);
 	}
