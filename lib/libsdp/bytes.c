@@ -4,6 +4,7 @@
  * nothing of the descriptor, or the ring is of no use for the call, is what it is in libc.
  */
 #include <errno.h>
+#include <limits.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ static bool writes(int fd, const struct iovec *parts, size_t num_parts, int flag
 
 static bool are_sound(const struct iovec *parts, int num_parts)
 {
-	return parts && num_parts > 0 && num_parts <= 1024;
+	return parts && num_parts > 0 && num_parts <= IOV_MAX;
 }
 
 /* What a read of @n bytes returns: the end of a stream may be that by an error. */
@@ -103,11 +104,21 @@ EXPORT ssize_t send(int fd, const void *bytes, size_t n, int flags)
 		       sdp_libc.send(fd, bytes, n, flags);
 }
 
+/* TCP ignores the address that a write to a connection names; a Unix socket refuses it. */
+static bool ignores_address(int fd)
+{
+	struct sdp_name name;
+
+	return sdp_begin() && sdp_name_get(fd, &name) && name.kind != SDP_BOUND;
+}
+
 EXPORT ssize_t sendto(int fd, const void *bytes, size_t n, int flags, const struct sockaddr *addr,
 		      socklen_t len)
 {
 	ssize_t ret;
 
+	if (addr && ignores_address(fd))
+		return send(fd, bytes, n, flags);
 	return !addr && writes(fd, &(struct iovec){(void *)bytes, n}, 1, flags, &ret) ?
 		       ret :
 		       sdp_libc.sendto(fd, bytes, n, flags, addr, len);

@@ -88,8 +88,8 @@ static int bind_for_both(int fd, const struct sockaddr *addr, socklen_t len,
 		sdp_libc.getsockname(fd, &address->any, &room);
 	}
 	ret = bind_for_sdp(fd, address, !failed);
-	if (ret && failed)
-		return fail(-failed);
+	if (ret && failed) /* the address is a node's, of which TCP does not know */
+		return fail(ret == -EADDRINUSE ? ret : -failed);
 	return 0; /* of a TCP socket, or one of both */
 }
 

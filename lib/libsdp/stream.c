@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
@@ -49,6 +50,30 @@ static uint64_t now_ms(void)
 }
 
 /* --- the program's buffers --- */
+
+/* No program has anything in the first page: the kernel answers a call that names it, or one of
+ * too many buffers. To ask about other pointers would cost more than the copy. */
+static bool may_be_mapped(const void *p)
+{
+	return (uintptr_t)p >= 4096;
+}
+
+static bool is_sound(const struct msghdr *msg)
+{
+	size_t left = SSIZE_MAX;
+
+	if (!may_be_mapped(msg) || msg->msg_iovlen > IOV_MAX ||
+	    (msg->msg_iovlen && !may_be_mapped(msg->msg_iov)))
+		return false;
+	for (size_t i = 0; i < msg->msg_iovlen; i++) {
+		const struct iovec *part = &msg->msg_iov[i];
+
+		if (part->iov_len > left || (part->iov_len && !may_be_mapped(part->iov_base)))
+			return false;
+		left -= part->iov_len;
+	}
+	return true;
+}
 
 static size_t total_of(const struct msghdr *msg)
 {
@@ -481,6 +506,8 @@ static bool begins(struct call *c, struct sdp_memory *m, bool writes)
 {
 	const int i = writes ? m->side : !m->side;
 
+	if (!is_sound(c->msg))
+		return false;
 	c->half = &m->memory->half[i];
 	c->ring = m->memory->ring[i];
 	c->total = total_of(c->msg);
