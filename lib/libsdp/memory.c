@@ -17,7 +17,8 @@
 
 #include "sdp_private.h"
 
-#define FDS_MAX 65536
+#define FDS_MAX	  65536
+#define ERRNO_MAX 4095
 
 static _Atomic(struct sdp_memory *) table[FDS_MAX];
 static _Atomic unsigned int users[FDS_MAX];
@@ -77,7 +78,7 @@ int sdp_memory_take_error(int fd)
 	if (atomic_load(word) && sdp_memory_is_of(m, fd))
 		error = (int)atomic_exchange(word, 0);
 	sdp_memory_leave(fd);
-	return error;
+	return error < 0 || error > ERRNO_MAX ? ECONNRESET : error; /* the peer can write there */
 }
 
 void sdp_memory_note_linger(int fd)

@@ -340,6 +340,14 @@ def serve_flow():
     say(*receive_digest(sock))
 
 
+def serve_flow_broken():
+    """The connection may end by an error."""
+    try:
+        serve_flow()
+    except OSError as error:
+        say("ended", error.errno)
+
+
 def serve_flow_of_sizes():
     sock, _ = listener().accept()
     say(*receive_digest(sock, (1 << 16, 1, 100, 4096, 300000, 20000)))

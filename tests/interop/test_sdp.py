@@ -328,7 +328,7 @@ def test_softibd_dies_in_a_flow():
 def test_rubbish_in_a_flow(pair):
     """A program that writes nonsense into the shared memory harms its own connection alone."""
     for _ in range(5):
-        server = Server(pair, "serve_flow")
+        server = Server(pair, "serve_flow_broken")
         client = pair.start("n2", "python3", SIDE, "call_flow_rubbish", IPV4, Server.port, options=SDP)
         assert pair.finish(client).endswith("done\n")
         kill(server.process)
