@@ -13,8 +13,8 @@
  * function returns: a positive errno, or NULL and errno.
  *
  * Lock order: objects_lock, the engine's lock, then any of async_lock, a
- * channel's lock. sock_lock is taken alone or inside the engine's lock
- * while a rule fails completions. share.c and share_serve.c have locks of their own (docs/LOCKING.md).
+ * channel's lock. sock_lock is taken alone, or inside the engine's lock while a fault rule
+ * fails completions. share.c and share_serve.c have locks of their own (docs/LOCKING.md).
  */
 #ifndef SOFTIB_LIBIBVERBS_SOFT_H
 #define SOFTIB_LIBIBVERBS_SOFT_H
@@ -76,7 +76,7 @@ static inline void unlock_after_calls(pthread_mutex_t *mutex, int state)
 	pthread_setcancelstate(state, NULL);
 }
 
-/** verbs_null() - a failed creation: errno and NULL */
+/** verbs_null() - what a failed creation returns. Sets errno to -@rc. Return: NULL */
 static inline void *verbs_null(int rc)
 {
 	errno = -rc;
@@ -86,23 +86,23 @@ static inline void *verbs_null(int rc)
 /**
  * struct soft_device - an adapter of the node; lives until the process ends
  *
- * Providers of the distribution (libmlx5, libefa) take an ibv_device for
- * their own by comparing the pointer that follows it: @not_a_provider must
- * equal none of theirs.
+ * The providers of the distribution (libmlx5, libefa) recognise their own devices by the
+ * pointer that follows the struct ibv_device. @not_a_provider stands in its place, and must
+ * differ from the pointers of all of them.
  */
 struct soft_device {
 	struct ibv_device ibv;
 	const void *not_a_provider;
 	struct abi_device_info info;
-	char dir[256];		   /* of the fabric */
+	char dir[256];		   /* the fabric's directory */
 	char node[ABI_NAME_BYTES]; /* "" for the first */
 	struct list_head entry;
 };
 
 enum soft_kind { SOFT_CQ, SOFT_QP, SOFT_SRQ };
 
-/** struct soft_object - what asynchronous events can name. softibd and the
- *  queue of events know it by @id, which is never used twice. */
+/** struct soft_object - an object that asynchronous events can refer to. softibd and the event
+ *  queue identify it by @id, which is never used twice. */
 struct soft_object {
 	struct list_head entry; /* --- protected by objects_lock --- */
 	uint64_t id;
@@ -112,28 +112,29 @@ struct soft_object {
 
 struct soft_context;
 
-/** struct link_wakeups - where the link defers what it would wake others with
- *  (wakeups.c), and lanes_bad_qkey() */
+/** struct link_wakeups - the functions to which the link passes wake-ups, so that they can be
+ *  deferred until the engine's lock is released (wakeups.c); and lanes_bad_qkey() */
 struct link_wakeups {
-	/** lane() - Return: false when its doorbell must be rung at once */
+	/** lane() - defer a wake-up of the reader of @lane. Return: false: the caller must ring the
+	 *  doorbell at once */
 	bool (*lane)(struct soft_context *ctx, struct lane_out *lane);
 	void (*softibd)(struct soft_context *ctx);
 	void (*bad_qkey)(struct soft_context *ctx, struct eng_lane_in *lane,
 			 const struct wire_packet *pkt);
 };
 
-/** struct soft_link - the rings; reached only under the engine's lock but
- *  for link_position() */
+/** struct soft_link - the rings between the program and softibd. Protected by the engine's lock,
+ *  except for link_position() */
 struct soft_link {
 	struct abi_ring_tx tx;
 	struct abi_ring_rx rx;
 	int doorbell_fd;
-	_Atomic bool broken; /* softibd is gone: packets vanish */
+	_Atomic bool broken; /* softibd has ended: packets are dropped */
 	void *map;
 	size_t map_bytes;
-	uint8_t *void_packet; /* where lost packets go */
+	uint8_t *void_packet; /* packets that are to be dropped are written here */
 	struct lanes lanes;
-	bool into_void; /* the packet between reserve and commit */
+	bool into_void; /* the reserved packet is in void_packet, and commit drops it */
 	const struct link_wakeups *wakeups; /* NULL: doorbells are rung at once */
 };
 
@@ -150,12 +151,14 @@ struct soft_context {
 	struct ibv_device_attr_ex attr;
 	uint32_t num_ports;
 	int async_write_fd;
-	_Atomic bool dead;   /* softibd is gone */
-	_Atomic unsigned wakeups; /* threads that have deferred some: wakeups.c */
-	bool forked;	     /* this is a child: nothing here is ours */
-	int child_sock;	     /* but a session of its own, for device memory; -1: none */
+	_Atomic bool dead;   /* softibd has ended */
+	_Atomic unsigned wakeups; /* threads that have deferred wake-ups: wakeups.c */
+	bool forked;	     /* this is a forked child: all of it is the parent's */
+	int child_sock;	     /* the child's own session, for device memory; -1: none */
 	struct list_head entry; /* of all contexts, for fork and import */
-	unsigned opens; /* --- protected by context.c's lock --- and imports: all are this one */
+	/* the number of opens and imports, which all return this one context.
+	 * --- protected by context.c's lock --- */
+	unsigned opens;
 
 	pthread_mutex_t sock_lock;
 	int sock; /* --- protected by sock_lock --- */
@@ -164,13 +167,14 @@ struct soft_context {
 	struct list_head objects; /* --- protected by objects_lock --- */
 	uint64_t next_id;
 
-	pthread_mutex_t async_lock; /* one writer or sorter of the event queue */
+	pthread_mutex_t async_lock; /* held while the event queue is written or sorted */
 
-	/* --- atomic: objects of the library alone, by the limits that softibd reports --- */
+	/* --- atomic: numbers of objects that softibd does not know. The library itself
+	 * enforces the limits that softibd reports for them --- */
 	_Atomic uint32_t num_ahs, num_tables;
 };
 
-/** take_room() - count one object more, unless there are @most. Return: was there room? */
+/** take_room() - add one to @count, unless that is @most already. Return: was one added? */
 static inline bool take_room(_Atomic uint32_t *count, uint32_t most)
 {
 	if (atomic_fetch_add(count, 1) < most)
@@ -189,12 +193,12 @@ static inline struct soft_context *to_context(struct ibv_context *context)
 	return container_of(context, struct soft_context, v.context);
 }
 
-/** struct soft_pd - a protection domain, or a parent domain that borrows the
- *  handle of @parent_of */
+/** struct soft_pd - a protection domain; or a parent domain, which uses the handle of the
+ *  protection domain @parent_of */
 struct soft_pd {
 	struct ibv_pd ibv;
 	struct soft_pd *parent_of;
-	_Atomic int users; /* parent domains on it */
+	_Atomic int users; /* the number of its parent domains */
 };
 
 struct soft_td {
@@ -203,8 +207,8 @@ struct soft_td {
 
 struct soft_mr {
 	struct ibv_mr ibv;
-	void *memory; /* what it is of: ibv.addr, device memory, or a part of @map */
-	void *map;    /* of a dma-buf, the library's own; NULL: it is of none */
+	void *memory; /* the registered memory: ibv.addr, device memory, or a part of @map */
+	void *map;    /* the library's mapping of a dma-buf; NULL: there is no dma-buf */
 	size_t map_bytes;
 	uint64_t iova;
 	int access;
@@ -216,21 +220,21 @@ struct soft_ah {
 	struct tp_av av;
 };
 
-/** enum channel_driver - does an event waiter that drives the engine look at the
- *  queue of events itself? */
+/** enum channel_driver - is there a driver, a thread that waits for an event and runs the engine,
+ *  and does it look at the queue of events by itself? */
 enum channel_driver { CHANNEL_HAS_NO_DRIVER, CHANNEL_DRIVER_AWAKE, CHANNEL_DRIVER_ASLEEP };
 
 /** struct soft_channel - see channel.c */
 struct soft_channel {
 	struct ibv_comp_channel ibv;
 	_Atomic int driver; /* enum channel_driver */
-	_Atomic uint64_t blocking_at; /* it had no O_NONBLOCK then, by the coarse clock */
+	_Atomic uint64_t blocking_at; /* when O_NONBLOCK was last seen to be off, by the coarse clock */
 	pthread_mutex_t lock;
 	/* --- changed under lock --- */
 	struct list_head events; /* of soft_cq.event */
 	_Atomic unsigned queued; /* length of events, counting each CQ's */
-	_Atomic unsigned counted; /* what the descriptor says */
-	_Atomic unsigned telling; /* threads that are about to add to it */
+	_Atomic unsigned counted; /* the number of events that the descriptor shows */
+	_Atomic unsigned telling; /* threads that are about to add to the descriptor */
 };
 
 struct soft_cq {
@@ -255,13 +259,13 @@ struct soft_srq {
 	struct ibv_srq ibv;
 	struct soft_object object;
 	struct eng_srq *eng;
-	uint32_t srqn; /* of an XRC domain; 0: it is of none */
+	uint32_t srqn; /* its SRQ number in an XRC domain; 0: it belongs to no domain */
 };
 
 struct soft_xrcd {
 	struct ibv_xrcd ibv;
 	uint32_t handle;
-	uint32_t number; /* of the domain, which all that opened it have */
+	uint32_t number; /* identifies the domain, the same in all programs that opened it */
 };
 
 struct soft_builder; /* qp_ex.c */
@@ -271,8 +275,8 @@ struct soft_qp {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;
 	};
-	/* The next member of struct ibv_qp_ex in verbs that are newer than Debian 12's: a
-	 * program that was built with them calls it */
+	/* The member that follows struct ibv_qp_ex in versions of verbs.h newer than Debian 12's.
+	 * Programs that were built with those versions call it. */
 	void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
 			 uint8_t placement, uint8_t selectivity);
 	struct soft_object object;
@@ -281,9 +285,9 @@ struct soft_qp {
 	bool sq_sig_all;
 	bool access_kept; /* the engine's access flags are newer than softibd's (qp_modify.c) */
 	struct ibv_xrcd *xrcd;	      /* XRC_RECV */
-	struct soft_builder *builder; /* when made with send_ops_flags */
-	struct ibv_rwq_ind_table *table; /* where its frames go; NULL: into its receives */
-	struct ibv_wq *wq; /* what it is inside of, and programs know instead of it */
+	struct soft_builder *builder; /* of a QP that was created with send_ops_flags */
+	struct ibv_rwq_ind_table *table; /* receives its frames; NULL: its own receive queue does */
+	struct ibv_wq *wq; /* the work queue that is made of this QP, which programs do not see */
 };
 
 static inline struct soft_cq *to_cq(struct ibv_cq *cq)
@@ -368,21 +372,21 @@ void channel_driver_leaves(struct soft_channel *channel);
 void channel_notify(struct soft_channel *channel);
 struct soft_cq *channel_take(struct soft_channel *channel);
 
-/** channel_has_event() - a hint: without the lock */
+/** channel_has_event() - is an event queued? Only a hint, since it is read without the lock */
 static inline bool channel_has_event(struct soft_channel *channel)
 {
 	return atomic_load(&channel->queued) != 0;
 }
 
-/** channel_driver_awake() - the caller looks at the queue itself, from here to
+/** channel_driver_awake() - the calling driver looks at the queue by itself from now on, until
  *  channel_driver_leaves() */
 static inline void channel_driver_awake(struct soft_channel *channel)
 {
 	atomic_store_explicit(&channel->driver, CHANNEL_DRIVER_AWAKE, memory_order_release);
 }
 
-/** channel_driver_sleeps() - the driver wants the doorbell from now on. Return: true:
- *  it may sleep, the queue is empty */
+/** channel_driver_sleeps() - the calling driver has to be woken for events from now on.
+ *  Return: true: the queue is empty, and the driver may sleep */
 static inline bool channel_driver_sleeps(struct soft_channel *channel)
 {
 	atomic_store(&channel->driver, CHANNEL_DRIVER_ASLEEP);
@@ -394,7 +398,7 @@ extern const struct link_wakeups link_wakeups;
 bool wakeups_defer_channel(struct soft_context *ctx, struct soft_channel *channel);
 void wakeups_run(void *ctx);
 
-/** wakeups_wait() - until no thread has a wake-up deferred that was deferred before.
+/** wakeups_wait() - wait until the wake-ups that other threads have deferred are done.
  *  Context: without the engine's lock */
 static inline void wakeups_wait(struct soft_context *ctx)
 {
@@ -413,7 +417,7 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 		    struct ibv_device_attr_ex *attr, size_t bytes);
 int device_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 
-/* pd.c, mr.c, mw.c, dm.c, cq.c, cq_ex.c, srq.c, qp.c, qp_ex.c: what the context's tables name */
+/* pd.c, mr.c, mw.c, dm.c, cq.c, cq_ex.c, srq.c, qp.c, qp_ex.c: functions in the context's tables */
 struct ibv_td *pd_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init);
 int pd_dealloc_td(struct ibv_td *td);
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
@@ -461,7 +465,7 @@ int flow_destroy(struct ibv_flow *flow);
 
 /* --- counters.c --- */
 
-/** struct soft_flow - a rule. @counters: that count its frames; NULL: none do */
+/** struct soft_flow - a flow rule. @counters: count its frames; NULL: they are not counted */
 struct soft_flow {
 	struct ibv_flow ibv;
 	struct soft_counters *counters;
@@ -474,10 +478,10 @@ int counters_destroy(struct ibv_counters *counters);
 int counters_attach(struct ibv_counters *counters, struct ibv_counter_attach_attr *attr,
 		    struct ibv_flow *flow);
 int counters_read(struct ibv_counters *counters, uint64_t *values, uint32_t num, uint32_t flags);
-/** counters_take() - @flow is a new rule, and its frames are counted */
+/** counters_take() - let @counters count the frames of the new rule @flow */
 void counters_take(struct ibv_counters *counters, struct soft_flow *flow);
-/** counters_leave() - @flow ends: what was counted of it stays, unless softibd died. 0; -errno it
- *  could not be read, and @flow stays */
+/** counters_leave() - detach @flow, which ends, from its counters. They keep what was counted,
+ *  unless softibd has ended. Return: 0; -errno: the count could not be read, and @flow stays */
 int counters_leave(struct soft_flow *flow);
 
 /* wq.c */

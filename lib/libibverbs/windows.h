@@ -34,8 +34,8 @@ struct windows {
 	uint32_t self; /* --- both protected by peers_lock --- */
 	struct list_head peers;
 	struct list_head mapped; /* used by the thread of windows only */
-	int fork_pipe[2];	 /* the child closes it when it has its copies; -1: none */
-	_Atomic uint32_t *copied; /* it says so here, too: shared with it */
+	int fork_pipe[2];	 /* the child closes it when its copies are made; -1: none */
+	_Atomic uint32_t *copied; /* in memory shared with the child, which sets it then, too */
 	int fork_state;		 /* of unlock_after_calls() */
 };
 
@@ -48,9 +48,9 @@ int windows_start(struct soft_context *ctx, int sock, int page_fd);
 void windows_stop(struct soft_context *ctx);
 /** windows_free() - free everything. Context: the engine has been destroyed */
 void windows_free(struct soft_context *ctx);
-/** windows_before_fork(), windows_after_fork() - around fork(): the parent
- *  goes on when the child, in windows_in_child(), has made itself private
- *  copies of what would else be shared */
+/** windows_before_fork(), windows_after_fork() - called by the parent around fork(). The parent
+ *  continues only after the child, in windows_in_child(), has made private copies of the
+ *  memory that the two would otherwise share */
 void windows_before_fork(struct soft_context *ctx);
 void windows_after_fork(struct soft_context *ctx);
 void windows_in_child(struct soft_context *ctx);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What is mapped at an address of this process, as /proc tells. Opening that
- * file takes longer than asking: it stays open, for one process, since it
- * goes on telling of the one that opened it.
+ * Find out from /proc/self/maps what is mapped at an address of this process. To open that
+ * file takes longer than a query, so it stays open. It describes the process that opened it,
+ * so that a forked child needs to open its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,9 @@
 /* as /proc shows it */
 #define OUR_NAME "/memfd:" MEMORY_NAME
 
-/** struct query - PROCMAP_QUERY, Linux 6.11: one mapping at the price of one
- *  line of the text. Its header may be older than the system */
+/** struct query - the argument of PROCMAP_QUERY (Linux 6.11), which returns one mapping for the
+ *  cost of one line of the text. It is declared here because the headers may be older than the
+ *  kernel */
 struct query {
 	uint64_t size, flags, addr;
 	uint64_t start, end, rights, page_bytes, offset, inode;
@@ -33,15 +34,17 @@ struct query {
 #define QUERY _IOWR('f', 17, struct query)
 enum { QUERY_READ = 1, QUERY_WRITE = 2, QUERY_EXEC = 4, QUERY_SHARED = 8 };
 
-/* Private memory of the program's: anonymous, or what is left of a window that
- * was taken back. The main stack grows by itself, and only as a stack. */
+/* The program's private memory can move: it is anonymous, or a private mapping of a memfd of
+ * ours, which make_private() left. The main stack cannot, because the kernel extends it only
+ * while its mapping is that of a stack. */
 static bool is_movable(const struct area *a, bool shared, const char *name)
 {
 	return !shared && a->prot == (PROT_READ | PROT_WRITE) && strcmp(name, "[stack]") != 0 &&
 	       (!a->inode || !strncmp(name, OUR_NAME, strlen(OUR_NAME)));
 }
 
-/* Return: 1 *@a holds @addr; 0 nothing is there; -1 ask otherwise */
+/* Return: 1: @a is the mapping that contains @addr; 0: nothing is mapped there; -1: the kernel
+ * has no PROCMAP_QUERY, or the query failed */
 static int ask(int maps, const char *addr, struct area *a)
 {
 	char name[PATH_MAX] = "";
@@ -108,7 +111,7 @@ static bool read_text(int fd, const char *addr, struct area *a)
 	return found;
 }
 
-/** union opened - the file, and whose it is */
+/** union opened - the descriptor of the file, and the process that opened it */
 union opened {
 	struct {
 		int fd;
@@ -119,14 +122,15 @@ union opened {
 
 static _Atomic uint64_t kept; /* union opened; 0: none */
 
-/* Not closed: the program may have done that, and the number be another file's. */
+/* The descriptor is not closed: the program may have closed it already and have used its number
+ * for another file. */
 void memory_areas_forget(void)
 {
 	atomic_store(&kept, 0);
 }
 
-/* Return: what ask() does; -1 also when the program has closed it, and the
- * number is perhaps another file's */
+/* Return: what ask() returns; also -1 if this process has not opened the file, or if the program
+ * has closed it and may have used the number for another file */
 static int ask_kept(uint64_t both, const char *addr, struct area *area)
 {
 	union opened maps = {.both = both};
@@ -134,7 +138,7 @@ static int ask_kept(uint64_t both, const char *addr, struct area *area)
 	return maps.of && maps.of == getpid() ? ask(maps.fd, addr, area) : -1;
 }
 
-/* Another thread may have opened it, too: then one is enough. */
+/* Keep the file open for later, unless another thread has opened one meanwhile. */
 static void keep(int fd, uint64_t before)
 {
 	union opened maps = {.fd = fd, .of = getpid()};

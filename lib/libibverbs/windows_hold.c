@@ -21,13 +21,13 @@
 #define NEEDED (UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM)
 
 static pthread_mutex_t userfault_lock = PTHREAD_MUTEX_INITIALIZER;
-/* --- protected by userfault_lock until asked is set, constant then --- */
+/* --- protected by userfault_lock until asked is set; constant afterwards --- */
 static int userfault = -1;
 static bool asked, holes_too; /* pages that do not exist yet are protected as well */
 static bool threads_only;     /* system calls do not wait, but fail */
 
-/* Return: a userfaultfd for which system calls wait as well; else, if unprivileged users may
- * have one, one for which they fail, and *@threads is set; else -1 */
+/* Return: a userfaultfd that makes system calls wait as well; or, without the privilege for
+ * that, one with which they fail, and *@threads is set to true; or -1 if there is neither */
 static int create_userfault(bool *threads)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK), dev;

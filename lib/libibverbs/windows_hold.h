@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /** writers_watch() - register pages, so that writers_hold() may protect them. Context:
- *  memory_moves() returned that pages can move */
+ *  memory_moves() has returned MEMORY_MOVES or MEMORY_MOVES_ALONE */
 bool writers_watch(char *addr, size_t bytes);
 /** writers_unwatch() - unregister pages; those that were replaced meanwhile are not registered
  *  any more */
@@ -25,8 +25,8 @@ bool writers_miss_holes(void);
 /** writers_forget() - in a forked child: close the descriptor, which belongs to the parent's
  *  memory */
 void writers_forget(void);
-/** writers_disown() - the same, in any child; but the descriptor stays open, since the program
- *  may have closed it, and the number be another file's */
+/** writers_disown() - in any child: forget the descriptor, but leave it open, since the program
+ *  may have closed it already and have used its number for another file */
 void writers_disown(void);
 
 #endif

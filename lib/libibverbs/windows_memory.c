@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Pages change what lies behind them while the program uses them: private
- * memory becomes a memfd's, and back. By replace(), chunk by chunk, each in
- * four steps:
+ * This file moves the program's private memory into a memfd, so that peers can map it, and
+ * back again, while the program uses that memory. The addresses stay the same; only the
+ * pages behind them are exchanged. replace() does this chunk by chunk, in four steps:
  *
- *   1. the chunk's new pages are made: at another address, or by step 3
- *   2. writers of the old ones are held off: userfaultfd(2) write-protects
- *      them, and whoever writes, thread or system call, waits
- *   3. the contents are copied, and mremap(2) or mmap(2) puts the new pages in
- *      the place of the old ones at one stroke
- *   4. who waits is woken, and writes again, to the new pages
+ *   1. Allocate the new pages of the chunk at another address. (Pages of a memfd that need
+ *      no address of their own are allocated in step 3.)
+ *   2. Write-protect the old pages with userfaultfd(2). A thread or a system call that
+ *      writes to them waits from now on.
+ *   3. Copy the contents, and let mremap(2) or mmap(2) replace the old pages by the new
+ *      ones in one atomic step.
+ *   4. Wake the writers that wait. They repeat their stores, now to the new pages.
  *
- * Readers are never held off. A chunk is small, so that a hold is some tens
- * of microseconds. System calls are made by syscall(2): a program, or UCX, may
- * have put itself in the place of mremap() and mmap() to learn what memory
- * goes, and here none does.
+ * Readers never wait. Chunks are small, so that a writer waits for some tens of
+ * microseconds. The functions here make their system calls by syscall(2), because a
+ * program or a library such as UCX may have interposed mremap() and mmap() to learn which
+ * memory is unmapped, and none is unmapped here.
  *
- * Without privileges userfaultfd(2) holds off threads only: a system call that
- * writes would fail with EFAULT. So then replace() works while the program has
- * one thread, and that is here: there is no such system call. Taking back is
- * always possible by make_private(), where the kernel copies page by page as
- * it does after fork(), and nobody waits; but the mapping that is left is a
- * file's still.
+ * Without privileges, userfaultfd(2) can only make threads wait: a system call that writes
+ * to a protected page fails with EFAULT. Then replace() may be used only while the program
+ * has a single thread, the caller, since that thread makes no other system call meanwhile.
+ * Memory can be taken back at any time by make_private(): the kernel copies the pages one
+ * by one, as it does after fork(), and no writer waits, but the mapping remains one of a
+ * file.
  *
- * What is not held off is a device that writes by itself: direct I/O or
- * io_uring buffers under way to these very pages when they move. Contents
- * that it delivers later go to the old pages.
+ * Devices that write to memory by themselves cannot be made to wait. If direct I/O or
+ * io_uring has buffers in flight in a page that moves, what the device delivers afterwards
+ * is stored in the old page and is lost to the program.
  */
 #include "windows_memory.h"
 
@@ -47,9 +48,11 @@
 
 #define CHUNK_BYTES ((size_t)256 << 10)
 #define HUGE_BYTES  ((size_t)2 << 20)
-#define STACK_BELOW ((size_t)64 << 10) /* for what is called from here */
+#define STACK_BELOW ((size_t)64 << 10) /* for the functions that are called meanwhile */
 #define STACK_ABOVE ((size_t)4 << 10)
-/* a program may mremap() its memory to more: zeros, as ever, and no SIGBUS */
+/* The memfd is much longer than its contents, because a program may enlarge its memory by
+ * mremap(). The added part then reads as zeros, as it would without us; SIGBUS would follow if
+ * the file ended there. */
 #define FILE_BYTES ((off_t)1 << 44)
 
 /* --- changing pages --- */
@@ -64,11 +67,11 @@ static bool populate(char *addr, size_t bytes, int how)
 	return rc == 0;
 }
 
-/** struct move - other pages take the place of those at @addr */
+/** struct move - the replacement of the pages at @addr by others */
 struct move {
 	char *addr;
 	size_t bytes;
-	char *fresh; /* they wait here; NULL: they are made by writing to the file */
+	char *fresh; /* address of the new pages; NULL: writing to @file makes them */
 	int file;
 	off_t offset;
 };
@@ -92,9 +95,9 @@ static bool copy(const struct move *m, size_t at, size_t bytes)
 	return true;
 }
 
-/* To ThreadSanitizer, who knows nothing of how writers are held off, what is
- * copied is written meanwhile: it would look at each word, and hold them for
- * seconds. */
+/* ThreadSanitizer does not know that writers wait, so it regards the copy as a race with
+ * them. Besides, it would check each word that is copied, and writers would wait for seconds.
+ * Therefore it ignores the reads of the copy. */
 #ifdef __SANITIZE_THREAD__
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
@@ -154,7 +157,8 @@ static bool replace_chunk(const struct move *m, size_t at, size_t bytes)
 	return false;
 }
 
-/* up to the next chunk's limit: a huge page is one chunk */
+/* Return: the length of the chunk at @at, which ends at the next chunk boundary. A huge page is
+ * one chunk. */
 static size_t chunk_at(const struct move *m, size_t at)
 {
 	size_t chunk = CHUNK_BYTES, left = m->bytes - at;
@@ -167,8 +171,8 @@ static size_t chunk_at(const struct move *m, size_t at)
 	return MIN(chunk, left);
 }
 
-/* Who holds off writers must not be one: it would wait for itself. Its frames
- * are around this one, on a stack that may be anywhere. */
+/* The thread that write-protects pages must not write to them, or it would wait for itself.
+ * Its stack can be in any memory, so its frames are taken to be near the current one. */
 static bool is_my_stack(const char *addr, size_t bytes)
 {
 	const char *here = __builtin_frame_address(0);
@@ -176,13 +180,13 @@ static bool is_my_stack(const char *addr, size_t bytes)
 	return here + STACK_ABOVE > addr && here - STACK_BELOW < addr + bytes;
 }
 
-/* Return: how many bytes are in their place */
+/* Return: the number of bytes that were replaced */
 static size_t replace(const struct move *m)
 {
 	size_t done = 0, n;
 	sigset_t all, old;
 
-	sigfillset(&all); /* a handler may write, and would wait for us */
+	sigfillset(&all); /* a handler that writes would wait for this thread */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (!is_my_stack(m->addr, m->bytes) && writers_watch(m->addr, m->bytes)) {
 		for (; done < m->bytes; done += n) {
@@ -199,7 +203,8 @@ static size_t replace(const struct move *m)
 	return done;
 }
 
-/* room for @bytes at an address that lies to huge pages as @addr does */
+/* Reserve @bytes of address space with the same offset in a huge page as @addr.
+ * Return: its address; NULL: none is left */
 static char *reserve_like(const char *addr, size_t bytes)
 {
 	size_t skip;
@@ -216,7 +221,8 @@ static char *reserve_like(const char *addr, size_t bytes)
 	return room + skip;
 }
 
-/* Pages to take the place of those at @addr. Return: where they wait; NULL */
+/* Map the pages that are to replace those at @addr. Return: their address for now; NULL: they
+ * cannot be mapped */
 static char *map_fresh(const char *addr, size_t bytes, int flags, int fd, off_t offset)
 {
 	char *room = NULL, *fresh;
@@ -237,7 +243,7 @@ static char *map_fresh(const char *addr, size_t bytes, int flags, int fd, off_t 
 
 /* --- the memfd --- */
 
-/* a file beyond the limit would be the end of the program: SIGXFSZ */
+/* A file longer than RLIMIT_FSIZE would terminate the program by SIGXFSZ. */
 static bool may_be_long(void)
 {
 	struct rlimit most;
@@ -252,7 +258,7 @@ static int make_file(struct extent *x)
 	x->memfd = memfd_create(MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (x->memfd < 0)
 		return -errno;
-	/* who has it cannot take pages from us; memory_seal() does the rest */
+	/* A peer that has the file cannot truncate it under us. memory_seal() adds the other seals. */
 	if (ftruncate(x->memfd, FILE_BYTES) || fstat(x->memfd, &st) ||
 	    fcntl(x->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
 		int err = errno;
@@ -265,8 +271,8 @@ static int make_file(struct extent *x)
 	return 0;
 }
 
-/* and still has it: the program may have closed what was made some time ago, and the
- * number be another file's */
+/* Does the descriptor still refer to the memfd of the extent? It may have been made some time
+ * ago: meanwhile the program may have closed it and used its number for another file. */
 static bool has_file(const struct extent *x)
 {
 	struct stat st;
@@ -289,13 +295,14 @@ void memory_drop_file(struct extent *x)
 	x->inode = 0;
 }
 
-/* a lock would be lost: what is locked stays. msync(2) tells, and does nothing */
+/* Replacing pages would undo mlock(2), so locked memory is not moved. msync(2) with
+ * MS_INVALIDATE fails on locked memory and otherwise does nothing. */
 static bool is_locked(char *addr, size_t bytes)
 {
 	return syscall(SYS_msync, addr, bytes, MS_INVALIDATE) < 0;
 }
 
-/* pages of memfds are huge where a mapping advises it */
+/* Does the system use huge pages for a memfd if madvise(2) asks for them? */
 static bool huge_on_advice(void)
 {
 	int fd = open("/sys/kernel/mm/transparent_hugepage/shmem_enabled", O_RDONLY | O_CLOEXEC);
@@ -312,10 +319,11 @@ static int move_into_file(struct extent *x)
 	struct move m = {.addr = x->addr, .bytes = x->bytes, .file = x->memfd};
 	bool huge = x->bytes >= HUGE_BYTES && huge_on_advice();
 
-	/* a file's first page is the cheapest; huge pages lie as memory does */
+	/* The first page of a file is the cheapest to use. Huge pages need the alignment of the
+	 * memory. */
 	x->offset = x->bytes < HUGE_BYTES ? 0 : (off_t)((uintptr_t)x->addr % HUGE_BYTES);
 	m.offset = x->offset;
-	if (huge) { /* only a mapping can advise */
+	if (huge) { /* madvise() needs a mapping */
 		m.fresh = map_fresh(x->addr, x->bytes, MAP_SHARED, x->memfd, x->offset);
 		if (m.fresh)
 			madvise(m.fresh, x->bytes, MADV_HUGEPAGE);
@@ -335,8 +343,9 @@ int memory_move_out(struct extent *x)
 	return rc;
 }
 
-/* The file's mode keeps nobody out who is the same user, who may change it, or root.
- * This seal does, and leaves our mapping as it is, since that was there before it. */
+/* The mode of the file does not stop root, or a process of the same user, which may change
+ * the mode. F_SEAL_FUTURE_WRITE does. It leaves our own mapping writable, because that existed
+ * before the seal. */
 bool memory_seal(struct extent *x, bool read_only)
 {
 	if (x->sealed)
@@ -354,11 +363,12 @@ static bool is_of(const struct extent *x, const struct area *a)
 	return a->inode == x->inode && a->dev == x->dev;
 }
 
-/* what is left of the extent in the program, from @at on. Return: false: no more */
+/* Find the next part of the extent, from @at on, that the program has not unmapped or replaced.
+ * Return: false: there is none */
 static bool next_piece(const struct extent *x, char *at, struct area *piece)
 {
 	for (; at < x->addr + x->bytes; at = piece->end) {
-		if (!memory_area_at(at, piece)) { /* a hole: page by page, it is rare */
+		if (!memory_area_at(at, piece)) { /* a hole is rare: skip it page by page */
 			piece->end = at + sysconf(_SC_PAGESIZE);
 			continue;
 		}
@@ -379,7 +389,7 @@ static char *map_private(const struct area *piece)
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Return: how many of its bytes are anonymous memory again */
+/* Return: the number of its bytes that are anonymous memory again */
 static size_t replace_piece(const struct area *piece)
 {
 	struct move m = {
@@ -390,14 +400,16 @@ static size_t replace_piece(const struct area *piece)
 	return m.fresh ? replace(&m) : 0;
 }
 
-/* the program may have taken rights away meanwhile */
+/* Restore the access rights, which the program may have reduced since the memory was moved. */
 static void set_rights(const struct area *piece, int prot)
 {
 	syscall(SYS_mprotect, piece->start, piece->end - piece->start, prot);
 }
 
-/* A read-only file lets nobody make holes: the last mapping that may write it, a copy
- * of ours, clears it. Its pages stay as long as the program has the memory. */
+/* The seal of a read-only file forbids to punch holes into it, so make_private() has to clear
+ * its contents by stores. New writable mappings are forbidden as well, but mremap(2) can
+ * duplicate ours, which is older than the seal. The pages of the file, now zeros, are freed
+ * only when the program frees the memory. Return: the duplicate, or MAP_FAILED */
 static void *mapping_of_its_own(const struct extent *x, const struct area *piece)
 {
 	size_t bytes = (size_t)(piece->end - piece->start);
@@ -412,10 +424,11 @@ static void *mapping_of_its_own(const struct extent *x, const struct area *piece
 }
 
 /*
- * The same pages of the same file, but private: at one stroke, whoever writes.
- * Then a copy of each, which the kernel makes when it is written, or told so.
- * What nobody shows any more leaves the file: pages that the program gives up
- * by MADV_DONTNEED are zero then, as private memory's.
+ * Replace the shared mapping of the file by a private mapping of the same part, in one atomic
+ * step, even while other threads write. Then MADV_POPULATE_WRITE makes the kernel copy each
+ * page now, instead of at the first store. After that, no mapping shows the contents of the
+ * file, and they are removed from it: if the program discards pages by MADV_DONTNEED, they
+ * must read as zeros, as those of anonymous memory do.
  */
 static void make_private(const struct extent *x, const struct area *piece)
 {
@@ -449,9 +462,9 @@ void memory_take_back(struct extent *x)
 	close(x->memfd);
 }
 
-/* Copies by the kernel. Nothing leaves the file: it is the parent's. What cannot be
- * had is taken away: a child that stops is better than a parent whose memory it
- * writes. */
+/* In a child, let the kernel copy the pages, as make_private() does. The file keeps its
+ * contents, since it belongs to the parent. Memory that cannot be copied is unmapped: it is
+ * better that the child crashes than that it writes to its parent's memory. */
 static void keep_apart(const struct extent *x, const struct area *piece)
 {
 	size_t bytes = (size_t)(piece->end - piece->start);

@@ -32,18 +32,19 @@ void windows_wanted(struct soft_context *ctx, const struct abi_window_msg *want,
 void windows_quiesce(void *ctx);
 /** windows_sections_over() - eng_window_config.sections_end */
 void windows_sections_over(void *ctx);
-/** windows_unbound() - eng_window_config.unbound: memory that peers were granted by the keys of
- *  memory windows goes back, as far as these are bound no more */
+/** windows_unbound() - eng_window_config.unbound: take back the memory that peers were granted by
+ *  keys of memory windows that are no longer bound */
 void windows_unbound(void *ctx);
 void windows_end_extents(struct soft_context *ctx);
-/** windows_drop_next() - when the thread of windows has ended, or in a child */
+/** windows_drop_next() - free the extent that is being made. Context: the thread of windows has
+ *  ended, or a forked child */
 void windows_drop_next(struct windows *w);
 
 /* --- windows_take.c --- */
 
 /** windows_granted() - map memory that a peer has granted. Return: false: it is not used */
 bool windows_granted(struct soft_context *ctx, const struct abi_window_msg *g, const int fds[2]);
-/** windows_forget() - memory @window of @peer, ENG_WINDOW_ALL any: unmap it */
+/** windows_forget() - unmap the memory @window of @peer. ENG_WINDOW_ALL as either stands for all */
 void windows_forget(struct soft_context *ctx, uint32_t peer, uint32_t window);
 
 #endif
