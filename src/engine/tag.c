@@ -4,21 +4,23 @@
  * receive queue with a list of tagged buffers beside its ring of receives. A message to a QP
  * of that SRQ begins with a header (struct ibv_tmh) that names its operation and its tag.
  *
- *   EAGER   the payload goes, without the header, into the first buffer whose tag matches
- *   RNDV    the header is followed by where the payload is at the sender (struct ibv_rvh): it
- *           is fetched into the buffer by an RDMA READ, and a message FIN tells the sender
- *   NO_TAG, FIN, and any other: a receive of the ring takes all of it
+ *   EAGER   The payload, without the header, is stored in the first buffer whose tag matches.
+ *   RNDV    The header is followed by the address of the payload in the sender's memory (struct
+ *           ibv_rvh). The receiver fetches the payload into the buffer by an RDMA READ and
+ *           then sends a FIN message.
+ *   NO_TAG, FIN and all others: The whole message is stored in a receive of the ring.
  *
- * A message EAGER or RNDV for which no buffer matches is unexpected: a receive of the ring
- * takes all of it, header included, and the program matches it by itself. A buffer that the
+ * An EAGER or RNDV message for which no buffer matches is unexpected: it is stored in a receive
+ * of the ring, with its header, and the program matches it by itself. A buffer that the
  * program adds before it has seen such a message could match a later message first, out of
- * order. Therefore each operation on the list says how many unexpected messages the program
- * has handled; a buffer that is added while the two counts differ matches nothing until the
- * program has said SYNC with the right count (libibverbs, ibv_post_srq_ops(3)).
+ * order. Therefore each operation on the list carries the number of unexpected messages that the
+ * program has handled. A buffer that is added while this number differs from the number of
+ * those received matches nothing, until the program posts a SYNC operation with the right
+ * number (libibverbs, ibv_post_srq_ops(3)).
  *
- * READ and FIN of a rendezvous are requests in the send queue of the QP that received it, in
- * places that are not the program's (TP_SEND_OWN). They are posted when the packet that
- * caused them has been received, and complete in the order in which they were posted.
+ * The READ and the FIN of a rendezvous are requests in the send queue of the QP that received
+ * it. They use entries that are reserved for the library (TP_SEND_OWN). They are posted after
+ * the packet that caused them was received, and complete in the order of posting.
  */
 #include <infiniband/tm_types.h>
 #include <string.h>
@@ -45,9 +47,12 @@ struct listed {
 };
 
 /*
- * The first buffer of the list that matches is taken. Buffers whose mask has all bits, which are
- * most in programs that have many, are found by a hash of their tag; of the others, and of those
- * with the same hash, the oldest that matches. The older of the two is the first of the list.
+ * struct eng_tags - the list of tagged buffers of an SRQ
+ *
+ * A message takes the first buffer of the list that matches. To find it without a walk of the
+ * whole list, buffers whose mask has all bits set are in a hash table by their tag; programs with
+ * many buffers have mostly these. The others are in a list of their own. Both are searched for
+ * their oldest match, and the older of the two is the first match of the whole list.
  */
 struct eng_tags {
 	struct list_head list;	 /* of struct listed, in the order of posting */
@@ -58,11 +63,11 @@ struct eng_tags {
 	uint64_t last_serial;
 	uint32_t count, max, last_handle;
 	uint16_t unexpected; /* messages so far */
-	bool in_sync; /* false from a buffer that was added before the program had handled all
-		       * of them, until the next SYNC with the right count */
+	bool in_sync; /* false after a buffer was added before the program had handled all
+		       * unexpected messages, until the next SYNC with the right number */
 };
 
-/** struct rendezvous - a buffer whose payload is fetched */
+/** struct rendezvous - a matched buffer whose payload has to be fetched from the sender */
 struct rendezvous {
 	struct list_head node; /* eng_matching.waiting or .posted */
 	enum { FETCH, FINISH } next;
@@ -72,14 +77,14 @@ struct rendezvous {
 	uint32_t rkey, length_bytes;
 };
 
-/** struct eng_matching - what a QP does with its message and its rendezvous */
+/** struct eng_matching - the state of a QP's message in progress and of its rendezvous */
 struct eng_matching {
 	/* --- the message in progress --- */
 	enum { PLAIN, NO_TAG, UNEXPECTED, MATCHED, REQUESTED } message;
 	struct ibv_tmh header; /* of MATCHED, REQUESTED */
 	/* --- rendezvous --- */
-	struct list_head waiting; /* for their request to be posted */
-	struct list_head posted;  /* whose request is in the send queue, in its order */
+	struct list_head waiting; /* their next request has yet to be posted */
+	struct list_head posted;  /* their request is in the send queue; in the same order */
 };
 
 /* --- the list of buffers --- */
@@ -233,7 +238,7 @@ static int add(struct eng_tags *tags, struct ibv_ops_wr *wr)
 	return 0;
 }
 
-/* has the program handled all unexpected messages, of which it reports the number? */
+/* If the program reports that it has handled all unexpected messages, enable all buffers. */
 static void synchronize(struct eng_tags *tags, const struct ibv_ops_wr *wr)
 {
 	struct listed *l;
@@ -311,7 +316,7 @@ static bool is_rendezvous(const struct wire_packet *pkt, const struct ibv_tmh *h
 	       pkt->payload_bytes <= ENG_RNDV_HEADER_BYTES;
 }
 
-/* a message without a buffer takes a receive of the ring */
+/* Take a receive of the ring for a message that has no buffer. */
 static bool take_plain(struct eng_qp *qp, int message, struct tp_recv_wr *wr)
 {
 	wr->skip_bytes = 0;
@@ -342,9 +347,10 @@ static uint64_t room_of(const struct buffer *buffer)
 	return bytes;
 }
 
-/* Nothing of the request itself is kept. A buffer that is too short ends as the receive of a
- * message that is too long: it has no room for the request either. Return: false: no memory,
- * the sender tries again */
+/* Nothing of the RNDV message itself is stored (skip_bytes). If the buffer is too short for the
+ * payload, it completes as a receive that is too short for its message does: skip_bytes is 0
+ * then, so that the RNDV message does not fit into the receive, which has no SGE.
+ * Return: false: there is no memory, and the sender tries again */
 static bool begin_rendezvous(struct eng_qp *qp, const struct buffer *buffer,
 			     const struct wire_packet *pkt, struct tp_recv_wr *wr)
 {
@@ -379,7 +385,7 @@ bool eng_tag_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_w
 	uint32_t flags = wire_opcodes[pkt->bth.opcode].flags;
 	struct listed *l;
 
-	/* what carries an immediate or a key to invalidate is no tagged message */
+	/* a message with immediate data or an R_Key to invalidate is not a tagged one */
 	if (!(flags & WIRE_IS_SEND) || flags & (WIRE_HAS_IMM | WIRE_HAS_IETH))
 		return take_plain(qp, PLAIN, wr);
 	if (pkt->payload_bytes < sizeof(*header))
@@ -398,7 +404,8 @@ bool eng_tag_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_w
 	return true;
 }
 
-/* Tag and private data travel in what only completions of UD, and of immediate data, have. */
+/* Store the tag and the private data in fields of the completion that are otherwise used only for
+ * UD and for immediate data. eng_wc_tm_info() reads them. */
 static void set_tm_info(struct tp_wc *wc, const struct ibv_tmh *header)
 {
 	uint64_t tag = be64toh(header->tag);
@@ -569,7 +576,7 @@ void eng_tag_post(struct eng_qp *qp)
 	while (!list_empty(&m->waiting)) {
 		struct rendezvous *r = list_first_entry(&m->waiting, struct rendezvous, node);
 
-		/* no place before one of those under way completes; or not in RTS yet */
+		/* the send queue is full until a request completes, or the QP is not in RTS */
 		if ((r->next == FETCH ? post_fetch : post_finish)(qp, r))
 			break;
 		list_del(&r->node);
