@@ -104,7 +104,7 @@ static bool announce(const struct hca_lane *lane, const int fds[LANE_FDS])
 
 /* --- ports --- */
 
-/* as it is now: the page that programs see follows a little later */
+/* The current attributes of the port. The page that programs see is updated a little later. */
 static const struct ag_port *port_of(const struct hca_user *user, unsigned port_num)
 {
 	return &fab_node(user->hca->fab, user->hca->node)->port[port_num];
@@ -168,7 +168,8 @@ static void free_lane(struct hca_lane *lane)
 	rt_free(lane);
 }
 
-/* its sender goes on by softibd; what was sent by it is lost as on a bad link */
+/* The sender continues through softibd. What it had sent by the lane and was not received is lost,
+ * as on a bad link. */
 static void end_for_sender(struct hca_lane *lane)
 {
 	struct abi_lane_event event = {.kind = ABI_LANE_OUT_GONE, .lane = lane->id};
@@ -188,7 +189,8 @@ static void end_for_receiver(struct hca_lane *lane)
 	free_lane(lane);
 }
 
-/* a sender may go on writing: its receiver must hear that, too */
+/* End a lane at both ends: the sender may ignore its notification and go on writing, so the
+ * receiver is notified as well. */
 static void cut(struct hca_lane *lane)
 {
 	hca_lane_notify(lane->to,
@@ -198,7 +200,7 @@ static void cut(struct hca_lane *lane)
 
 /* --- ports that change --- */
 
-/* what its receiver was told of its sender's port */
+/* Is what the receiver was told of the sender's port still true? */
 static bool is_true(const struct hca_lane *lane)
 {
 	const struct ag_port *port = port_of(lane->from, lane->port_num);
@@ -307,7 +309,7 @@ static int find_slot(struct hca_lane *lane, const struct abi_resolve *key)
 	return unused;
 }
 
-/* slots of ways that no longer hold are given up when all are taken */
+/* When no slot is free, reuse one whose way is of an earlier epoch. */
 static int reclaim_slot(struct hca_lane *lane, uint32_t epoch)
 {
 	for (int i = 0; i < ABI_LANE_FLOWS; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What programs are told of lanes. Their socket has room for some hundred messages,
- * and many peers may come at once, or mean to fill it. A program without room gets no
- * new lane, until it has read; what ends a lane waits here until then, and in order.
+ * Notifications to programs about lanes. The socket of a program has room for some hundred
+ * messages, and many peers may connect at once, or try to fill it. A program whose socket is
+ * full gets no new lane until it has read. Messages that end lanes are queued here until then,
+ * in order.
  */
 #include <errno.h>
 #include <sys/socket.h>

@@ -23,7 +23,7 @@ static bool pkey_known(struct hca *hca, unsigned port_num, uint16_t pkey)
 	return false;
 }
 
-/* a port's counter of violations grew, and a trap says so: let both be seen */
+/* Publish that the port's counter of violations was incremented and that a trap is pending. */
 static void show_violation(struct hca *hca, unsigned port_num)
 {
 	fab_traps_changed(hca->fab, hca->node);
@@ -93,8 +93,8 @@ static bool is_of_another(struct hca *hca, const struct hca_qp *qp, const struct
 	return peer && hca_owner(peer) != pkt->owner && !hca_target_speaks(peer, pkt->owner);
 }
 
-/* a copy to every engine with a QP in the group; who has no room misses it:
- * datagrams are not held up by one slow member */
+/* Deliver a copy to every engine with a QP in the group. A member without room misses the
+ * packet, so that one slow member does not delay datagrams to the others. */
 static void to_group(struct hca *hca, unsigned port_num, const struct fab_packet *pkt)
 {
 	struct ib_ucontext *context;

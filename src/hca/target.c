@@ -190,7 +190,7 @@ static void drop_waiting(struct hca_qp *qp)
 	rt_timer_disarm(&qp->target.retry);
 }
 
-/* Without room for it the packet is lost. */
+/* Queue the packet here until the state is released. If there is no room, it is dropped. */
 static void wait_here(struct hca_qp *qp, const struct fab_packet *pkt)
 {
 	struct hca *hca = hca_of(qp->ib.device);
@@ -371,7 +371,7 @@ void hca_inherit_qp(struct ib_qp *ibqp, struct ib_ucontext *to)
 	qp->user = container_of(to, struct hca_user, ib);
 }
 
-/* Flows that have lanes are resolved again, and those of the domain's targets get none. */
+/* Make programs resolve their flows again: those of the domain's targets get no lane any more. */
 void hca_xrcd_shared(struct ib_device *device)
 {
 	struct hca_qp *qp;

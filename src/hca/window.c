@@ -54,8 +54,8 @@ static struct hca_set *set_of(const struct hca_windows *w)
 
 /* --- talking --- */
 
-/* Who does not read is told no more: its end closes, and it learns by that
- * that it must forget every window. */
+/* A program that does not read its socket gets no more messages. The socket is shut down, which
+ * tells the program to forget every window. */
 static void say(struct hca_windows *to, const struct abi_window_msg *m, const int *fds,
 		unsigned n)
 {
@@ -175,7 +175,8 @@ static void drop_given(struct hca_windows *to, struct given *g)
 	rt_free(g);
 }
 
-/* Return: false: no more than it has can be closed again */
+/* Return: false: the target has too many grants, or there is no memory; what is not noted could
+ * not be closed later */
 static bool note_given(struct hca_windows *to, struct hca_windows *from, uint32_t window)
 {
 	struct given *g;
@@ -202,8 +203,8 @@ static bool inside_key(const struct ib_mr *mr, const struct abi_window_msg *m)
 	       m->length_bytes <= mr->length - (m->va - mr->iova);
 }
 
-/* the same memory, but not to be written through this descriptor. Without O_NONBLOCK
- * a lease that its owner has on it would make the open wait */
+/* Open the same memory read-only. O_NONBLOCK keeps open(2) from waiting for a lease that the
+ * owner may have taken on the file. */
 static int read_only(int fd)
 {
 	char path[32];
@@ -269,8 +270,8 @@ static void answered(struct hca_windows *w, const struct abi_window_msg *m, int 
 	free_question(q);
 }
 
-/* Those hear of it who were granted that memory, once: else a target could fill the
- * sockets of its peers, who would then be told nothing more. */
+/* Only the programs that were granted the memory are told, and only once. Otherwise a target
+ * could fill the sockets of its peers, which would then get no more messages. */
 static void closed(struct hca_windows *w, const struct abi_window_msg *m)
 {
 	struct abi_window_msg gone = {
