@@ -139,7 +139,7 @@ static void an_extended_command_is_one_of_another_table(void **state)
 	assert_int_equal(command_ex(w, query, &in, sizeof(in), &out, sizeof(out), 0), 0);
 	assert_int_equal(out.core.response_length, sizeof(out.core));
 	assert_int_equal(out.core.base.vendor_part_id, 7);
-	assert_int_equal(out.core.odp_caps.general_caps, IB_ODP_SUPPORT);
+	assert_int_equal(out.core.odp_caps.general_caps, IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT);
 	assert_int_equal(out.core.odp_caps.per_transport_caps.rc_odp_caps, 1);
 	assert_int_equal(out.core.odp_caps.per_transport_caps.ud_odp_caps, 3);
 	assert_int_equal(out.core.xrc_odp_caps, 4);

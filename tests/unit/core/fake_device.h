@@ -66,7 +66,7 @@ static inline int fake_query_device(struct ib_device *device, struct ib_device_a
 		.max_qp_rd_atom = 8, .max_qp_init_rd_atom = 6, .max_mcast_grp = 3,
 		.max_mcast_qp_attach = 2, .max_total_mcast_qp_attach = 5, .max_res_rd_atom = 12,
 		.max_srq_wr = 100, .max_srq_sge = 4, .max_pkeys = FAKE_PKEYS,
-		.odp_caps = {.general_caps = IB_ODP_SUPPORT,
+		.odp_caps = {.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT,
 			     .per_transport_caps = {1, 2, 3, 4}},
 		.hca_core_clock_khz = 156250,
 		.min_rate_limit = 10, .max_rate_limit = 1000,
