@@ -2,10 +2,12 @@
 /* What NLDEV's messages say of devices, ports and objects: which attributes, as the kernel's. */
 #include "access/nldev_private.h"
 
+#include <net/if.h>
 #include <rdma/rdma_user_cm.h>
 
 #include "core/cm_priv.h"
 #include "core/uobject.h"
+#include "ulp/eth/eth.h"
 
 /* --- devices and ports --- */
 
@@ -37,6 +39,20 @@ void nldev_put_device(struct nl_out *out, struct ib_device *device)
 	nl_put_text(out, RDMA_NLDEV_ATTR_DEV_PROTOCOL, is_ethernet(device, 1) ? "roce" : "ib");
 }
 
+/* the network interface of a port of RoCE, if it has one */
+static void put_interface(struct nl_out *out, struct ib_device *device, u32 port_num)
+{
+	const struct eth *eth = eth_find(device, port_num);
+	char name[IFNAMSIZ] = "";
+
+	if (eth)
+		eth_name(eth, name);
+	if (!name[0])
+		return;
+	nl_put_u32(out, RDMA_NLDEV_ATTR_NDEV_INDEX, eth_ifindex(eth));
+	nl_put_text(out, RDMA_NLDEV_ATTR_NDEV_NAME, name);
+}
+
 int nldev_put_port(struct nl_out *out, struct ib_device *device, u32 port_num)
 {
 	struct ib_port_attr attr;
@@ -55,6 +71,7 @@ int nldev_put_port(struct nl_out *out, struct ib_device *device, u32 port_num)
 	}
 	nl_put_u8(out, RDMA_NLDEV_ATTR_PORT_STATE, (u8)attr.state);
 	nl_put_u8(out, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, attr.phys_state);
+	put_interface(out, device, port_num);
 	return 0;
 }
 

@@ -37,6 +37,8 @@ def test_the_interface(roce):
         assert f"{address}, RoCE v2" in gids, gids
     ndev = on(roce, "n2", "cat", "/sys/class/infiniband/softib0/ports/1/gid_attrs/ndevs/1")
     assert ndev == "eth0\n" and "eth0" in on(roce, "n2", "ls", "/sys/class/net")
+    port, = json.loads(on(roce, "n2", "rdma", "--json", "link"))
+    assert (port["netdev"], port["netdev_index"]) == ("eth0", link["ifindex"])
     assert "3 Ethernet interfaces" in roce.softib("status", "--fabric", "t")
 
 

@@ -57,6 +57,11 @@ unsigned int eth_ifindex(const struct eth *eth)
 	return eth->ifindex;
 }
 
+void eth_name(const struct eth *eth, char *name)
+{
+	net_tun_name(eth->tap_fd, name);
+}
+
 const struct eth_stats *eth_stats(const struct eth *eth)
 {
 	return &eth->stats;

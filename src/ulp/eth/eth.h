@@ -61,6 +61,8 @@ const u8 *eth_mac(const struct eth *eth);
 /** eth_mtu() - the longest IP packet, or payload of a frame, that the port carries */
 unsigned int eth_mtu(const struct eth *eth);
 unsigned int eth_ifindex(const struct eth *eth);
+/** eth_name() - @name: the device's name in its network namespace, of IFNAMSIZ bytes; "" without it */
+void eth_name(const struct eth *eth, char *name);
 const struct eth_stats *eth_stats(const struct eth *eth);
 
 #endif

@@ -7,6 +7,7 @@
 #include <linux/if_tun.h>
 #include <linux/netlink.h>
 #include <net/if.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -36,6 +37,15 @@ int net_tun_check(int tun_fd, int rtnl_fd, int kind, unsigned int offloads)
 	    fcntl(tun_fd, F_SETFL, O_RDWR | O_NONBLOCK))
 		return -errno;
 	return 0;
+}
+
+void net_tun_name(int tun_fd, char *name)
+{
+	struct ifreq request = {.ifr_flags = 0};
+
+	if (ioctl(tun_fd, TUNGETIFF, &request))
+		request.ifr_name[0] = 0;
+	memcpy(name, request.ifr_name, IFNAMSIZ);
 }
 
 bool net_tun_write(int tun_fd, const struct virtio_net_hdr *h, const void *packet, size_t bytes)

@@ -21,6 +21,9 @@
  */
 int net_tun_check(int tun_fd, int rtnl_fd, int kind, unsigned int offloads);
 
+/** net_tun_name() - the device's name now, of IFNAMSIZ bytes; "" if it was deleted */
+void net_tun_name(int tun_fd, char *name);
+
 /** net_tun_write() - a packet for the host, behind @h. Return: did the host take it? */
 bool net_tun_write(int tun_fd, const struct virtio_net_hdr *h, const void *packet, size_t bytes);
 
