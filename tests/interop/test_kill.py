@@ -90,7 +90,8 @@ def loop(fabric, count, show=None):
             files, memory = open_files(pid), resident_kib(pid)
         if show:
             show(n + 1, open_files(pid), resident_kib(pid))
-    assert open_files(pid) == files
+    # descriptors that programs passed are closed by a thread of its own
+    wait_until(lambda: open_files(pid) <= files, lambda: f"{files} open files became {open_files(pid)}")
     if not SANITIZED:  # they hold freed memory back, and tell of leaks themselves
         assert resident_kib(pid) <= memory + 256, f"{memory} KiB grew to {resident_kib(pid)}"
     fabric.pair("ib_write_bw", "-n", "100")

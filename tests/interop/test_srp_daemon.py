@@ -71,7 +71,7 @@ def test_a_target_whose_port_comes_later_is_found(fabric, daemon):
 
 def test_a_target_that_went_and_came_is_found_again(fabric, daemon):
     fabric.softib("srp", "target", "add", "n1", "--unit", "ram:1M")
-    wait_until(lambda: daemon().count(command("n1")) == 1, "the target is found")
+    wait_until(lambda: daemon().count(command("n1")) == 1, daemon)
     fabric.softib("srp", "target", "remove", "n1")
     fabric.softib("srp", "target", "add", "n1", "--unit", "ram:1M")
-    wait_until(lambda: daemon().count(command("n1")) == 2, "the target is found again")
+    wait_until(lambda: daemon().count(command("n1")) >= 2, daemon)
