@@ -5,10 +5,11 @@ import subprocess
 
 import pytest
 
-from interop.fabric import NOBODY, Fabric, guid, by_fours, wait_until
+from interop.fabric import Fabric, guid, by_fours, wait_until
+from interop.test_nodes import users
 
 
-@pytest.fixture(scope="module", params=[(), NOBODY], ids=["self", "nobody"])
+@pytest.fixture(scope="module", params=users(), ids=lambda user: "nobody" if user else "self")
 def fabric(request):
     with Fabric("star:3", user=request.param) as it:
         yield it
