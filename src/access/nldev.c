@@ -319,15 +319,16 @@ static int proceed(struct nldev_session *s)
 	while (!ret && s->dump.active) {
 		int more = next(s);
 
-		if (!more) {
-			const struct nl_request request = s->dump.request;
-
-			end_dump(s);
-			ret = flush(s);
-			nl_done(&s->out, &request);
-		}
-		if (more <= 0 && !ret)
-			ret = flush(s);
+		if (more > 0)
+			continue;
+		if (more < 0 && !s->out.bytes)
+			return -EMSGSIZE; /* no datagram has room for it */
+		ret = flush(s);
+		if (more < 0 || ret)
+			continue; /* what waits goes first; the next call finds the end again */
+		nl_done(&s->out, &s->dump.request);
+		end_dump(s);
+		ret = flush(s);
 	}
 	return ret;
 }

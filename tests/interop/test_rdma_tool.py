@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Debian's rdma (iproute2), which asks the kernel by netlink and softibd here."""
 import json
+import socket
+import struct
 import subprocess
 
 import pytest
 
 from interop.fabric import Fabric, guid, by_fours, wait_until
+from interop.test_bad_input import abi_open, error_of
 from interop.test_nodes import users
+
+OPEN_NETLINK = 6  # src/abi/session.h
 
 
 @pytest.fixture(scope="module", params=users(), ids=lambda user: "nobody" if user else "self")
@@ -61,6 +66,34 @@ sys.stdin.read()
 """
 
 
+DUMPS = 40
+REQUEST = struct.Struct("=IHHIIHHI")  # nlmsghdr and RDMA_NLDEV_ATTR_DEV_INDEX 0
+
+
+def whole_dumps(fabric):
+    """Ask for all queue pairs many times, more than a socket holds, and read only then.
+    Return: how many came in each answer, up to its end"""
+    counts = [0] * DUMPS
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
+        sock.settimeout(60)
+        sock.connect(str(fabric.dir / "netlink"))
+        sock.send(abi_open(OPEN_NETLINK, node=b"n1"))
+        assert not error_of(sock.recv(64))
+        for number in range(DUMPS):
+            sock.send(REQUEST.pack(REQUEST.size, 5 << 10 | 10, 0x305, number, 0, 8, 1, 0))
+        ended = 0
+        while ended < DUMPS:
+            data = sock.recv(4096)
+            assert data, "softibd ended the connection"
+            while data:
+                length, kind, _, number = struct.unpack_from("=IHHI", data)
+                counts[number] += kind != 3  # NLMSG_DONE
+                assert kind != 3 or number == ended, "an end out of turn"
+                ended += kind == 3
+                data = data[(length + 3) & ~3:]
+    return counts
+
+
 def test_what_a_program_holds(fabric):
     """Its objects name it; other nodes see none of them; they go with it."""
     before = ask(fabric, "n1", "resource")
@@ -80,6 +113,7 @@ def test_what_a_program_holds(fabric):
     assert (one["type"], one["state"], one["comm"], one["pdn"]) == ("RC", "RESET", "python3", pd["pdn"])
     assert ask(fabric, "n1", "res", "show", "qp", "lqpn", str(one["lqpn"]))[0]["lqpn"] == one["lqpn"]
     assert not any(row.get("pid") == holder.pid for row in ask(fabric, "n2", "res", "show", "qp"))
+    assert whole_dumps(fabric) == [302] * DUMPS
     holder.kill()
     holder.wait()
     wait_until(lambda: ask(fabric, "n1", "resource") == before, "its objects are gone")
