@@ -134,15 +134,8 @@ static const struct redirection redirections[] = {
 	{"write", (void (*)(void))write_file},
 };
 
-/* After the distribution's own constructor, and before whoever loads both calls it. */
 __attribute__((constructor)) static void redirect(void)
 {
-	int written = redirect_calls(GENUINE, redirections, ARRAY_SIZE(redirections));
-
-	if (written < (int)ARRAY_SIZE(redirections))
-		fprintf(stderr,
-			"softib: libibumad: %d of %d calls of " GENUINE
-			" lead to softib's device files: is this the library that softib "
-			"was built for? Programs see no MADs; unset SOFTIB_LIBIBUMAD\n",
-			written > 0 ? written : 0, (int)ARRAY_SIZE(redirections));
+	redirect_or_warn(GENUINE, redirections, ARRAY_SIZE(redirections), "libibumad",
+			 "softib's device files", "Programs see no MADs; unset SOFTIB_LIBIBUMAD");
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -162,15 +161,9 @@ static const struct redirection redirections[] = {
 };
 #define NUM_REDIRECTIONS (sizeof(redirections) / sizeof(redirections[0]))
 
-/* After the distribution's own constructor, and before whoever loads both calls it. */
 __attribute__((constructor)) static void redirect(void)
 {
-	int written = redirect_calls(GENUINE, redirections, NUM_REDIRECTIONS);
-
-	if (written < (int)NUM_REDIRECTIONS && getenv(ABI_ENV_DIR))
-		fprintf(stderr,
-			"softib: libmnl: %d of %d calls of " GENUINE
-			" lead to softib's netlink socket: is this the library that softib was "
-			"built for? rdma sees no adapter\n",
-			written > 0 ? written : 0, (int)NUM_REDIRECTIONS);
+	if (getenv(ABI_ENV_DIR))
+		redirect_or_warn(GENUINE, redirections, NUM_REDIRECTIONS, "libmnl",
+				 "softib's netlink socket", "rdma sees no adapter");
 }

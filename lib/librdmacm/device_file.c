@@ -17,7 +17,6 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -373,15 +372,8 @@ static const struct redirection redirections[] = {
 };
 #define NUM_REDIRECTIONS (sizeof(redirections) / sizeof(redirections[0]))
 
-/* After the distribution's own constructor, and before whoever loads both calls it. */
 __attribute__((constructor)) static void redirect(void)
 {
-	int written = redirect_calls(GENUINE, redirections, NUM_REDIRECTIONS);
-
-	if (written < (int)NUM_REDIRECTIONS)
-		fprintf(stderr,
-			"softib: librdmacm: %d of %d calls of " GENUINE
-			" lead to softib's device file: is this the library that softib "
-			"was built for? Programs see no RDMA CM\n",
-			written > 0 ? written : 0, (int)NUM_REDIRECTIONS);
+	redirect_or_warn(GENUINE, redirections, NUM_REDIRECTIONS, "librdmacm",
+			 "softib's device file", "Programs see no RDMA CM");
 }

@@ -11,6 +11,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -138,4 +139,16 @@ int redirect_calls(const char *path, const struct redirection *redirections, siz
 						      redirections, num);
 	ret = protect(&lib, PROT_READ);
 	return ret ? ret : written;
+}
+
+void redirect_or_warn(const char *path, const struct redirection *redirections, size_t num,
+		      const char *name, const char *lead_to, const char *else_what)
+{
+	int written = redirect_calls(path, redirections, num);
+
+	if (written < (int)num)
+		fprintf(stderr,
+			"softib: %s: %d of %zu calls of %s lead to %s: is this the library that "
+			"softib was built for? %s\n",
+			name, written > 0 ? written : 0, num, path, lead_to, else_what);
 }

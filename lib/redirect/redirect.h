@@ -21,5 +21,13 @@ struct redirection {
  * Spec: System V ABI, "Dynamic Linking"
  */
 int redirect_calls(const char *path, const struct redirection *redirections, size_t num);
+/**
+ * redirect_or_warn() - redirect_calls() of all of them, or say on stderr that it did not succeed
+ * @name: of this library; @lead_to: where calls go; @else_what: what programs go without
+ * Context: a constructor, which runs after the distribution's own, and before whoever loads both
+ * calls it
+ */
+void redirect_or_warn(const char *path, const struct redirection *redirections, size_t num,
+		      const char *name, const char *lead_to, const char *else_what);
 
 #endif
