@@ -5,6 +5,9 @@
  * sendto(), recvmsg() and so on are led here when it has been loaded (redirect.h). A socket of
  * NETLINK_RDMA is a connection to softibd's socket "netlink" (abi/session.h); every other
  * descriptor is libc's. Outside of a node (no SOFTIB_DIR) nothing changes.
+ *
+ * iproute2's ip loads libmnl, too, but receives from routing sockets itself: it finds the addresses of
+ * IPoIB interfaces by links_receive().
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -16,6 +19,7 @@
 
 #include "abi/endpoint.h"
 #include "abi/session.h"
+#include "links/links.h"
 #include "redirect/redirect.h"
 
 #define FILES_MAX 65536 /* descriptors beyond are not served: EMFILE */
@@ -161,9 +165,13 @@ static const struct redirection redirections[] = {
 };
 #define NUM_REDIRECTIONS (sizeof(redirections) / sizeof(redirections[0]))
 
+static const struct redirection of_program = {"recvmsg", (void (*)(void))links_receive};
+
 __attribute__((constructor)) static void redirect(void)
 {
-	if (getenv(ABI_ENV_DIR))
-		redirect_or_warn(GENUINE, redirections, NUM_REDIRECTIONS, "libmnl",
-				 "softib's netlink socket", "rdma sees no adapter");
+	if (!getenv(ABI_ENV_DIR))
+		return;
+	redirect_calls(NULL, &of_program, 1); /* ip, bridge and so on; others have no such call */
+	redirect_or_warn(GENUINE, redirections, NUM_REDIRECTIONS, "libmnl",
+			 "softib's netlink socket", "rdma sees no adapter");
 }

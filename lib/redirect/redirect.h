@@ -13,7 +13,7 @@ struct redirection {
 
 /**
  * redirect_calls() - lead the calls that a loaded library makes to functions of others
- * @path: of the library; only its own calls change, not those of any other object
+ * @path: of the library; NULL: the program; only its own calls change, not those of any other object
  *
  * It writes the slots of the library's global offset table, which the dynamic linker has
  * filled or would fill at the first call. To be called while the library is not in use.

@@ -168,6 +168,9 @@ def test_names_and_addresses(fabric):
         # what programs try first; many of their servers listen on IPv4 addresses alone
         assert on(fabric, "n2", "getent", "ahosts", node["name"]).startswith(f"10.1.0.{number} ")
     shown = on(fabric, "n2", "ip", "addr")
+    address = on(fabric, "n2", "cat", "/sys/class/net/ib0/address").strip()
+    assert f"link/infiniband {address} brd 00:ff:ff:ff:ff:12:40:1b:ff:ff:" in shown, shown
+    assert address.replace(":", "").endswith(guid("n2", 1)), address
     assert "inet 10.1.0.2/" in shown and "inet6 fd73:6f66:7469:6201::2/" in shown
     assert Path("/etc/hosts").read_text() in on(fabric, "n2", "cat", "/etc/hosts")
     assert "10.1.0." not in Path("/etc/hosts").read_text()
