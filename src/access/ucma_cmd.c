@@ -344,6 +344,29 @@ static int set_int_option(struct ucma_call *call, u32 name, const u8 *bytes)
 	return -ENOSYS;
 }
 
+/* The path by which to connect, in place of rdma_resolve_route(): the first that goes both ways, for
+ * MADs too. ROUTE_RESOLVED follows, as after a query. */
+static int set_ib_path(struct ucma_call *call, const u8 *records, size_t bytes)
+{
+	struct rdma_cm_event event = {.event = RDMA_CM_EVENT_ROUTE_RESOLVED};
+	struct ib_path_rec_data record;
+	struct sa_path_rec path;
+	int ret;
+
+	if (!bytes || bytes % sizeof(record) || !call->id->cm_id->device)
+		return -EINVAL;
+	do {
+		if (!bytes)
+			return -EINVAL;
+		memcpy(&record, records, sizeof(record));
+		records += sizeof(record);
+		bytes -= sizeof(record);
+	} while (record.flags != (IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL));
+	ib_sa_unpack_path(record.path_rec, &path);
+	ret = rdma_set_ib_path(call->id->cm_id, &path);
+	return ret ? ret : ucma_on_event(call->id->cm_id, &event);
+}
+
 /* What the option's value says follows the command. */
 static int set_option(struct ucma_call *call)
 {
@@ -352,6 +375,8 @@ static int set_option(struct ucma_call *call)
 
 	if (cmd->optlen != call->in_bytes - sizeof(*cmd))
 		return -EINVAL;
+	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)
+		return set_ib_path(call, value, cmd->optlen);
 	if (cmd->level != RDMA_OPTION_ID)
 		return -ENOSYS;
 	if (cmd->optname == RDMA_OPTION_ID_ACK_TIMEOUT && cmd->optlen == sizeof(u8))

@@ -577,6 +577,10 @@ def ucma():
         UCMA_SERVER) + ucma_command(UCMA_SERVER, LEAVE, pack("<QII", 1, 2, 0))
     yield "options", ucma_id(UCMA_SERVER, TCP_SPACE) + b"".join(
         ucma_command(UCMA_SERVER, SET_OPTION, pack("<QIIIII", 0, 1, 0, name, 4, 1)) for name in range(4))
+    both_ways = pack("<II", 0x2b, 0) + bytes(64)
+    yield "path", ucma_id(UCMA_CLIENT, TCP_SPACE) + ucma_resolve(UCMA_CLIENT, 1, server_ip) + ucma_event(
+        UCMA_CLIENT) + ucma_command(UCMA_CLIENT, SET_OPTION, pack("<QIIII", 0, 1, 1, 1, 2 * len(both_ways)) + bytes(
+            len(both_ways)) + both_ways) + ucma_event(UCMA_CLIENT)
 
 
 # --- sdp_ring: a byte, so many interruptions (after how many loads, what), then actions ---

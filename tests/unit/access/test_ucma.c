@@ -226,6 +226,68 @@ static void test_news_that_nobody_reads_are_of_the_share_of_their_node(void **st
 	guest_give(charged, &other, GUEST_NODE_BYTES - GUEST_FREE_BYTES);
 }
 
+/* Return: the type of the next event that the program reads; -1: there is none */
+static int next_event(void)
+{
+	const struct rdma_ucm_get_event get = {.response = 0};
+	struct {
+		struct abi_reply reply;
+		struct rdma_ucm_event_resp resp;
+		u8 ahead[512];
+	} in = {0};
+
+	turn(8);
+	say(RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), sizeof(in.resp));
+	turn(1);
+	assert_true(recv(commands, &in, sizeof(in), MSG_DONTWAIT) > 0);
+	return in.reply.error ? -1 : (int)in.resp.event;
+}
+
+/** struct paths - the option RDMA_OPTION_IB_PATH with so many paths */
+struct paths {
+	struct rdma_ucm_set_option cmd;
+	struct ib_path_rec_data of[2];
+};
+
+/* Return: the error. @bytes: of paths; @len: what the command says of them */
+static int set_paths(struct paths *paths, size_t bytes, size_t len)
+{
+	paths->cmd.level = RDMA_OPTION_IB;
+	paths->cmd.optname = RDMA_OPTION_IB_PATH;
+	paths->cmd.optlen = (u32)len;
+	say(RDMA_USER_CM_CMD_SET_OPTION, paths, sizeof(paths->cmd) + bytes, 0);
+	turn(1);
+	return answered(NULL);
+}
+
+/* What librdmacm does with a path of ibacm: it stands in place of a query */
+static void test_a_program_brings_its_path(void **state)
+{
+	struct rdma_ucm_resolve_ip resolve = {.timeout_ms = 1000};
+	const struct sockaddr_in to = ip("10.0.0.2", PORT);
+	struct paths paths = {0};
+	const size_t one = sizeof(paths.of[0]);
+
+	assert_int_equal(make_ids(1, &paths.cmd.id), 1);
+	paths.of[0].flags = IB_PATH_ALTERNATE;
+	paths.of[1].flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
+	assert_int_equal(set_paths(&paths, 2 * one, 2 * one), -EINVAL); /* no address is resolved */
+	resolve.id = paths.cmd.id;
+	memcpy(&resolve.dst_addr, &to, sizeof(to));
+	say(RDMA_USER_CM_CMD_RESOLVE_IP, &resolve, sizeof(resolve), 0);
+	turn(1);
+	assert_int_equal(answered(NULL), 0);
+	assert_int_equal(next_event(), RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(set_paths(&paths, 0, 0), -EINVAL);
+	assert_int_equal(set_paths(&paths, one - 1, one - 1), -EINVAL);
+	assert_int_equal(set_paths(&paths, one, 2 * one), -EINVAL);
+	assert_int_equal(set_paths(&paths, one, one), -EINVAL); /* none that goes both ways */
+	assert_int_equal(next_event(), -1);
+	assert_int_equal(set_paths(&paths, 2 * one, 2 * one), 0);
+	assert_int_equal(next_event(), RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(set_paths(&paths, 2 * one, 2 * one), -EINVAL); /* there is one */
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, open_all, close_all)
 
 int main(void)
@@ -236,6 +298,7 @@ int main(void)
 		CASE(test_a_session_has_some_in_any_case),
 		CASE(test_the_last_eighth_is_for_nodes_with_less),
 		CASE(test_news_that_nobody_reads_are_of_the_share_of_their_node),
+		CASE(test_a_program_brings_its_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
