@@ -39,30 +39,26 @@ static struct guests *guests_of(const struct rt *rt)
 	return rt_local(rt, RT_LOCAL_GUEST);
 }
 
+static void init_guests(struct rt *rt, void *state)
+{
+	struct guests *guests = state;
+
+	INIT_LIST_HEAD(&guests->nodes);
+	INIT_LIST_HEAD(&guests->newcomers);
+}
+
 /* Return: NULL: no memory */
 static struct guests *guests_get(struct rt *rt)
 {
-	struct guests *guests = guests_of(rt);
-
-	if (guests)
-		return guests;
-	guests = rt_zalloc(sizeof(*guests));
-	if (!guests)
-		return NULL;
-	INIT_LIST_HEAD(&guests->nodes);
-	INIT_LIST_HEAD(&guests->newcomers);
-	rt_set_local(rt, RT_LOCAL_GUEST, guests);
-	return guests;
+	return rt_local_get(rt, RT_LOCAL_GUEST, sizeof(struct guests), init_guests);
 }
 
 static void guests_put(struct rt *rt)
 {
-	struct guests *guests = guests_of(rt);
+	const struct guests *guests = guests_of(rt);
 
-	if (!list_empty(&guests->nodes) || !list_empty(&guests->newcomers))
-		return;
-	rt_set_local(rt, RT_LOCAL_GUEST, NULL);
-	rt_free(guests);
+	if (list_empty(&guests->nodes) && list_empty(&guests->newcomers))
+		rt_local_free(rt, RT_LOCAL_GUEST);
 }
 
 /* --- the nodes --- */

@@ -33,16 +33,10 @@ struct client_data {
 
 /* --- the fabric --- */
 
-/* Return: the fabric of @rt, which is made if this is its first device or client; NULL: no memory */
-static struct core_fabric *fabric_get(struct rt *rt)
+static void init_fabric(struct rt *rt, void *state)
 {
-	struct core_fabric *fabric = core_fabric_of(rt);
+	struct core_fabric *fabric = state;
 
-	if (fabric)
-		return fabric;
-	fabric = rt_zalloc(sizeof(*fabric));
-	if (!fabric)
-		return NULL;
 	fabric->rt = rt;
 	INIT_LIST_HEAD(&fabric->devices);
 	INIT_LIST_HEAD(&fabric->clients);
@@ -53,17 +47,19 @@ static struct core_fabric *fabric_get(struct rt *rt)
 	INIT_LIST_HEAD(&fabric->rcm_services);
 	for (unsigned int i = 0; i < CORE_NAME_BUCKETS; i++)
 		INIT_LIST_HEAD(&fabric->by_node_name[i]);
-	rt_set_local(rt, RT_LOCAL_CORE, fabric);
-	return fabric;
+}
+
+/* Return: the fabric of @rt, which is made if this is its first device or client; NULL: no memory */
+static struct core_fabric *fabric_get(struct rt *rt)
+{
+	return rt_local_get(rt, RT_LOCAL_CORE, sizeof(struct core_fabric), init_fabric);
 }
 
 void core_fabric_put(struct core_fabric *fabric)
 {
-	if (!list_empty(&fabric->devices) || !list_empty(&fabric->clients) ||
-	    !list_empty(&fabric->rcm_ids))
-		return;
-	rt_set_local(fabric->rt, RT_LOCAL_CORE, NULL);
-	rt_free(fabric);
+	if (list_empty(&fabric->devices) && list_empty(&fabric->clients) &&
+	    list_empty(&fabric->rcm_ids))
+		rt_local_free(fabric->rt, RT_LOCAL_CORE);
 }
 
 /* --- devices --- */

@@ -92,6 +92,16 @@ enum rt_local { RT_LOCAL_CORE, RT_LOCAL_UVERBS, RT_LOCAL_UMAD, RT_LOCAL_UCMA, RT
 void *rt_local(const struct rt *rt, enum rt_local which);
 /** rt_set_local() - @state remains the caller's, who sets NULL before it is freed */
 void rt_set_local(struct rt *rt, enum rt_local which, void *state);
+/**
+ * rt_local_get() - the state of @which, which is made by the first call
+ * @bytes: size of the state; its memory begins zeroed
+ * @init:  prepares what zeros do not; called once, before rt_local() returns the state
+ * Return: the state, as rt_local() returns it until rt_local_free(); NULL: no memory
+ */
+void *rt_local_get(struct rt *rt, enum rt_local which, size_t bytes,
+		   void (*init)(struct rt *rt, void *state));
+/** rt_local_free() - free what rt_local_get() made, if anything; the next call makes it anew */
+void rt_local_free(struct rt *rt, enum rt_local which);
 
 /** rt_zalloc() - Return: zeroed memory, or NULL; tests make it fail by rt_fail_alloc() */
 void *rt_zalloc(size_t size);

@@ -20,6 +20,27 @@ void rt_set_local(struct rt *rt, enum rt_local which, void *state)
 	rt->local[which] = state;
 }
 
+void *rt_local_get(struct rt *rt, enum rt_local which, size_t bytes,
+		   void (*init)(struct rt *rt, void *state))
+{
+	void *state = rt->local[which];
+
+	if (state)
+		return state;
+	state = rt_zalloc(bytes);
+	if (!state)
+		return NULL;
+	init(rt, state);
+	rt->local[which] = state;
+	return state;
+}
+
+void rt_local_free(struct rt *rt, enum rt_local which)
+{
+	rt_free(rt->local[which]);
+	rt->local[which] = NULL;
+}
+
 mono_t rt_now(struct rt *rt)
 {
 	return rt->now(rt);

@@ -394,6 +394,39 @@ static void posix_loop_wakes_for_timers_that_move(void **state)
 	close(fd[1]);
 }
 
+static int prepared;
+
+static void prepare(struct rt *rt, void *state)
+{
+	assert_null(rt_local(rt, RT_LOCAL_GUEST));
+	assert_int_equal(*(int *)state, 0);
+	*(int *)state = ++prepared;
+}
+
+static void state_of_a_loop_is_made_once(void **state)
+{
+	struct rt *rt = *state, *other;
+	int *a, *b;
+
+	prepared = 0;
+	assert_int_equal(rt_sim_create(1, &other), 0);
+	a = rt_local_get(rt, RT_LOCAL_GUEST, sizeof(*a), prepare);
+	assert_int_equal(*a, 1);
+	assert_ptr_equal(rt_local_get(rt, RT_LOCAL_GUEST, sizeof(*a), prepare), a);
+	assert_ptr_equal(rt_local(rt, RT_LOCAL_GUEST), a);
+	b = rt_local_get(other, RT_LOCAL_GUEST, sizeof(*b), prepare);
+	assert_int_equal(*b, 2);
+	rt_local_free(rt, RT_LOCAL_GUEST);
+	rt_local_free(rt, RT_LOCAL_GUEST);
+	assert_null(rt_local(rt, RT_LOCAL_GUEST));
+	rt_fail_alloc(1);
+	assert_null(rt_local_get(rt, RT_LOCAL_GUEST, sizeof(*a), prepare));
+	rt_fail_alloc(0);
+	assert_ptr_equal(rt_local(other, RT_LOCAL_GUEST), b);
+	rt_local_free(other, RT_LOCAL_GUEST);
+	rt_sim_destroy(other);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -408,6 +441,7 @@ int main(void)
 		CASE(a_timer_may_arm_itself_when_it_fires),
 		CASE(same_seed_same_bits),
 		CASE(nth_allocation_fails),
+		CASE(state_of_a_loop_is_made_once),
 		CASE(posix_loop_serves_descriptors),
 		CASE(posix_loop_runs_work_that_work_queues_first),
 		CASE(posix_loop_wakes_for_timers),
