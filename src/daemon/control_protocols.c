@@ -29,7 +29,7 @@ struct json_object *control_protocols(struct control_request *req)
 		for (unsigned int slot = 1; device && slot <= SRP_CONTROLLERS; slot++)
 			targets += srpt_find(device, slot) != NULL;
 	}
-	srp_each_session(count_session, &sessions);
+	srp_each_session(rt, count_session, &sessions);
 	sdp_stats_get(rt, &sdp);
 	control_put_number(o, "ipoib_interfaces", interfaces);
 	control_put_number(o, "ethernet_interfaces", ethernet);

@@ -17,6 +17,7 @@ struct srp_call {
 	struct control_later later;
 	struct control_client *client;
 	const struct topology *topo;
+	struct rt *rt;
 	struct json_object *out;
 	struct srp_discovery *discovery; /* NULL: it is over */
 	u32 next_port;			 /* of the adapter, to be asked */
@@ -105,7 +106,7 @@ static void drop(struct control_later *later)
 
 	if (call->discovery)
 		srp_discover_cancel(call->discovery);
-	srp_login_forget(call);
+	srp_login_forget(call->rt, call);
 	free_call(call);
 }
 
@@ -370,6 +371,7 @@ static bool begin(struct control_request *req, struct srp_call *call)
 	call->later.drop = drop;
 	call->client = req->client;
 	call->topo = control_topology(req);
+	call->rt = control_rt(req->control);
 	call->out = json_object_new_object();
 	call->config.done = logged_in;
 	call->config.ctx = call;
@@ -503,6 +505,6 @@ bool control_op_srp_sessions(struct control_request *req)
 	if (node == -2)
 		return true;
 	listing.list = put_list(req->out, "sessions");
-	srp_each_session(put_each, &listing);
+	srp_each_session(control_rt(req->control), put_each, &listing);
 	return true;
 }

@@ -605,7 +605,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 	if (d->hosts)
 		hosts_destroy(d->hosts);
 	if (d->fab) {
-		srp_cleanup();
+		srp_cleanup(d->rt);
 		srpt_cleanup(d->rt);
 		rdma_cm_cleanup(d->rt);
 		ib_cm_cleanup(d->rt);

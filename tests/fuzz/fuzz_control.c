@@ -16,6 +16,7 @@
 
 #include "abi/session.h"
 #include "daemon/control.h"
+#include "ulp/srp/srp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,6 +36,7 @@ static void make_world(void)
 		return;
 	if (!mkdtemp(dir) || rt_posix_create(&rt) ||
 	    topo_load("pair", "fuzz", &topo, err, sizeof(err)) || fab_create(rt, topo, &fab) ||
+	    srp_init(rt, dir) ||
 	    control_create(rt, fab, dir, &ops, &control))
 		abort();
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/control", dir);

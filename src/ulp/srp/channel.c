@@ -108,7 +108,7 @@ static void take_message(struct srp_channel *ch, const u8 *iu, size_t len)
 	struct srpi_news news;
 
 	srpi_take(&ch->machine, iu, len, &news);
-	ch->heard = rt_now(ch->session->rt);
+	ch->heard = rt_now(ch->session->fabric->rt);
 	if (news.answer_bytes)
 		answer(ch, &news);
 	if (news.event == SRPI_LOGOUT)
@@ -321,7 +321,7 @@ static int send_req(struct srp_channel *ch, struct sa_path_rec *path)
 		.service_id = cpu_to_be64(s->config.target.service_id),
 		.qp_num = ch->qp->qp_num,
 		.qp_type = IB_QPT_RC,
-		.starting_psn = rt_random(s->rt) & 0xffffff,
+		.starting_psn = rt_random(s->fabric->rt) & 0xffffff,
 		.private_data = login,
 		.private_data_len = (u8)build_login(ch, login),
 		.responder_resources = (u8)MIN(READS, s->config.device->attrs.max_qp_rd_atom),
@@ -404,7 +404,7 @@ void srp_channel_fail(struct srp_channel *ch, const char *why, ...)
 	vsnprintf(ch->error, sizeof(ch->error), why, args);
 	va_end(args);
 	trace_srp_fail(srp_trace_at(ch->session), ch->session->config.name, srp_trace_path(ch), ch->error);
-	rt_work_queue(ch->session->rt, &ch->down);
+	rt_work_queue(ch->session->fabric->rt, &ch->down);
 }
 
 void srp_channel_close(struct srp_channel *ch)
@@ -457,6 +457,6 @@ void srp_channel_init(struct srp_session *s, struct srp_channel *ch,
 	ch->sent_cqe.done = sent;
 	INIT_LIST_HEAD(&ch->sent);
 	rt_work_init(&ch->down, down);
-	rt_timer_init(s->rt, &ch->again, again);
-	rt_timer_init(s->rt, &ch->watch, watch);
+	rt_timer_init(s->fabric->rt, &ch->again, again);
+	rt_timer_init(s->fabric->rt, &ch->watch, watch);
 }

@@ -39,8 +39,6 @@ struct srp_discovery {
 	struct rt_work end;
 };
 
-static LIST_HEAD(discoveries);
-
 static void free_discovery(struct srp_discovery *d)
 {
 	list_del(&d->node);
@@ -69,9 +67,10 @@ void srp_discover_cancel(struct srp_discovery *d)
 
 void srp_discover_device_gone(struct ib_device *device)
 {
+	struct srp_fabric *fabric = srp_fabric_of(device->rt);
 	struct srp_discovery *d, *next;
 
-	list_for_each_entry_safe(d, next, &discoveries, node)
+	list_for_each_entry_safe(d, next, &fabric->discoveries, node)
 		if (d->device == device) {
 			d->done(d->ctx, -ENODEV, NULL, 0);
 			free_discovery(d);
@@ -247,7 +246,7 @@ struct srp_discovery *srp_discover(struct ib_device *device, u32 port_num,
 
 	if (!d)
 		return ERR_PTR(-ENOMEM);
-	list_add_tail(&d->node, &discoveries);
+	list_add_tail(&d->node, &srp_fabric_of(device->rt)->discoveries);
 	d->device = device;
 	d->port_num = port_num;
 	d->done = done;

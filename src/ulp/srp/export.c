@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "runtime/posix/closer.h"
@@ -29,6 +28,7 @@
 
 struct srp_connection {
 	struct list_head node;
+	struct srp_fabric *fabric;
 	struct rt_io io;
 	struct rt_work resume;
 	int fd;
@@ -48,15 +48,6 @@ struct srp_connection {
 	size_t hello_bytes, hello_sent;
 };
 
-static struct {
-	struct rt *rt;
-	int fd;
-	struct rt_io io;
-	struct sockaddr_un address;
-	unsigned int num;
-	struct list_head connections;
-} exports = {.fd = -1, .connections = LIST_HEAD_INIT(exports.connections)};
-
 /* --- names of units --------------------------------------------------------------------------- */
 
 /* peripheral and flat addressing (SAM-5 4.7.7) */
@@ -75,11 +66,11 @@ void srp_unit_name(const struct srp_unit *unit, char name[NBD_NAME_BYTES])
 		 first ? "" : c->device->name, c->name, lun_number(unit->lun));
 }
 
-static struct srp_unit *unit_nth(unsigned int i)
+static struct srp_unit *unit_nth(const struct srp_fabric *fabric, unsigned int i)
 {
 	struct srp_session *s;
 
-	list_for_each_entry(s, srp_sessions(), node) {
+	list_for_each_entry(s, &fabric->sessions, node) {
 		if (s->ready && i < s->nr_units)
 			return s->unit[i];
 		i -= s->ready ? s->nr_units : 0;
@@ -87,12 +78,12 @@ static struct srp_unit *unit_nth(unsigned int i)
 	return NULL;
 }
 
-static struct srp_unit *unit_named(const char *name)
+static struct srp_unit *unit_named(const struct srp_fabric *fabric, const char *name)
 {
 	char known[NBD_NAME_BYTES];
 	struct srp_unit *unit;
 
-	for (unsigned int i = 0; (unit = unit_nth(i)); i++) {
+	for (unsigned int i = 0; (unit = unit_nth(fabric, i)); i++) {
 		srp_unit_name(unit, known);
 		if (!strcmp(name, known))
 			return unit;
@@ -108,7 +99,7 @@ static void close_connection(struct srp_connection *c)
 	struct srp_io *io, *next;
 
 	list_del(&c->node);
-	exports.num--;
+	c->fabric->exports.num--;
 	rt_work_cancel(&c->resume);
 	rt_io_watch(&c->io, false, false);
 	close(c->fd);
@@ -131,7 +122,7 @@ void srp_connections_end(struct srp_session *s, const struct srp_unit *unit)
 {
 	struct srp_connection *c, *next;
 
-	list_for_each_entry_safe(c, next, &exports.connections, node)
+	list_for_each_entry_safe(c, next, &s->fabric->exports.connections, node)
 		if (c->unit && c->unit->session == s && (!unit || c->unit == unit))
 			close_connection(c);
 }
@@ -232,7 +223,7 @@ void srp_connection_reply(struct srp_io *io, int error)
 
 	io->reply_bytes = nbd_reply_build(&io->request, c->handshake.structured, error, io->reply);
 	list_add_tail(&io->node, &c->replies);
-	rt_work_queue(exports.rt, &c->resume);
+	rt_work_queue(c->fabric->rt, &c->resume);
 }
 
 /* --- requests --------------------------------------------------------------------------------------- */
@@ -331,7 +322,8 @@ static size_t take_input(struct srp_connection *c)
 
 static bool find_export(void *ctx, const char *name, struct nbd_export *export)
 {
-	struct srp_unit *unit = unit_named(name);
+	const struct srp_connection *c = ctx;
+	struct srp_unit *unit = unit_named(c->fabric, name);
 
 	if (unit)
 		srp_serve_describe(unit, export);
@@ -340,7 +332,8 @@ static bool find_export(void *ctx, const char *name, struct nbd_export *export)
 
 static bool nth_export(void *ctx, unsigned int i, char name[NBD_NAME_BYTES])
 {
-	struct srp_unit *unit = unit_nth(i);
+	const struct srp_connection *c = ctx;
+	struct srp_unit *unit = unit_nth(c->fabric, i);
 
 	if (unit)
 		srp_unit_name(unit, name);
@@ -371,7 +364,7 @@ static size_t shake_hands(struct srp_connection *c)
 		break;
 	case NBD_TRANSMIT:
 		c->transmitting = true;
-		c->unit = unit_named(c->handshake.name);
+		c->unit = unit_named(c->fabric, c->handshake.name);
 		if (c->unit)
 			c->unit->clients++;
 		else /* it was logged out since the client chose it */
@@ -463,18 +456,20 @@ void srp_connections_resume(struct srp_session *s)
 {
 	struct srp_connection *c;
 
-	list_for_each_entry(c, &exports.connections, node)
+	list_for_each_entry(c, &s->fabric->exports.connections, node)
 		if (c->full && c->unit && c->unit->session == s)
-			rt_work_queue(exports.rt, &c->resume);
+			rt_work_queue(c->fabric->rt, &c->resume);
 }
 
 /* --- the socket ------------------------------------------------------------------------------------------------ */
 
 static void on_client(struct rt_io *io, bool readable, bool writable)
 {
-	int fd = accept4(exports.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct srp_exports *exports = container_of(io, struct srp_exports, io);
+	struct srp_fabric *fabric = container_of(exports, struct srp_fabric, exports);
+	int fd = accept4(exports->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct srp_connection *c =
-		fd >= 0 && exports.num < CONNECTIONS_MOST ? rt_zalloc(sizeof(*c)) : NULL;
+		fd >= 0 && exports->num < CONNECTIONS_MOST ? rt_zalloc(sizeof(*c)) : NULL;
 	const struct nbd_server server = {.ctx = c, .send = say};
 
 	if (!c) {
@@ -482,12 +477,13 @@ static void on_client(struct rt_io *io, bool readable, bool writable)
 			close(fd);
 		return;
 	}
+	c->fabric = fabric;
 	c->fd = fd;
 	INIT_LIST_HEAD(&c->replies);
 	rt_work_init(&c->resume, resume);
-	rt_io_init(exports.rt, &c->io, fd, on_ready);
-	list_add_tail(&c->node, &exports.connections);
-	exports.num++;
+	rt_io_init(fabric->rt, &c->io, fd, on_ready);
+	list_add_tail(&c->node, &exports->connections);
+	exports->num++;
 	nbd_greet(&server);
 	if (send_what_waits(c))
 		close_connection(c);
@@ -495,10 +491,8 @@ static void on_client(struct rt_io *io, bool readable, bool writable)
 		watch(c);
 }
 
-static int bind_socket(int fd, const char *dir)
+static int bind_socket(int fd, const char *dir, struct sockaddr_un *address)
 {
-	struct sockaddr_un *address = &exports.address;
-
 	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (snprintf(address->sun_path, sizeof(address->sun_path), "%s/" SOCKET, dir) >=
 	    (int)sizeof(address->sun_path))
@@ -511,42 +505,44 @@ static int bind_socket(int fd, const char *dir)
 	return 0;
 }
 
-int srp_exports_open(struct rt *rt, const char *dir)
+void srp_exports_init(struct srp_exports *exports)
 {
+	exports->fd = -1;
+	INIT_LIST_HEAD(&exports->connections);
+}
+
+int srp_exports_open(struct srp_fabric *fabric)
+{
+	struct srp_exports *exports = &fabric->exports;
 	int fd, ret;
 
-	if (exports.fd >= 0)
+	if (exports->fd >= 0)
 		return 0;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	ret = bind_socket(fd, dir);
+	ret = bind_socket(fd, fabric->dir, &exports->address);
 	if (ret) {
 		close(fd);
 		return ret;
 	}
-	exports.rt = rt;
-	exports.fd = fd;
-	rt_io_init(rt, &exports.io, fd, on_client);
-	rt_io_watch(&exports.io, true, false);
+	exports->fd = fd;
+	rt_io_init(fabric->rt, &exports->io, fd, on_client);
+	rt_io_watch(&exports->io, true, false);
 	return 0;
 }
 
-void srp_exports_close(void)
+void srp_exports_close(struct srp_fabric *fabric)
 {
+	struct srp_exports *exports = &fabric->exports;
 	struct srp_connection *c, *next;
 
-	if (exports.fd < 0)
+	if (exports->fd < 0)
 		return;
-	list_for_each_entry_safe(c, next, &exports.connections, node)
+	list_for_each_entry_safe(c, next, &exports->connections, node)
 		close_connection(c);
-	rt_io_watch(&exports.io, false, false);
-	close(exports.fd);
-	exports.fd = -1;
-	unlink(exports.address.sun_path);
-}
-
-const char *srp_exports_socket(void)
-{
-	return exports.address.sun_path;
+	rt_io_watch(&exports->io, false, false);
+	close(exports->fd);
+	exports->fd = -1;
+	unlink(exports->address.sun_path);
 }

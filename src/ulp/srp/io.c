@@ -125,7 +125,7 @@ static void send_io(struct srp_channel *ch, struct srp_io *io)
 	ch->session->fetched_tables += srpi_command_fetched(&ch->machine, io->command.nr_pieces);
 	io->channel = ch;
 	io->task = SRP_NO_TASK;
-	io->sent_at = rt_now(ch->session->rt);
+	io->sent_at = rt_now(ch->session->fabric->rt);
 	if (list_empty(&ch->sent)) {
 		ch->heard = io->sent_at;
 		if (!rt_timer_armed(&ch->watch))
@@ -230,7 +230,7 @@ static void repeat(struct srp_io *io, bool later)
 	s->repeated++;
 	list_add(&io->node, &s->waiting);
 	if (later && !rt_timer_armed(&s->busy))
-		rt_timer_arm(&s->busy, mono_add(rt_now(s->rt), BUSY_NS));
+		rt_timer_arm(&s->busy, mono_add(rt_now(s->fabric->rt), BUSY_NS));
 	if (!rt_timer_armed(&s->busy))
 		srp_io_kick(s);
 }
@@ -279,7 +279,7 @@ static void begin_task(struct srp_channel *ch, struct srp_io *io,
 				       io->task_iu);
 
 	io->task = task;
-	io->task_at = rt_now(ch->session->rt);
+	io->task_at = rt_now(ch->session->fabric->rt);
 	if (!bytes)
 		return; /* the limit is used up: the next look finds it too late */
 	ch->session->aborted++;
@@ -329,7 +329,7 @@ static bool is_over(mono_t since, u64 ns, mono_t now)
 
 void srp_io_watch(struct srp_channel *ch)
 {
-	mono_t now = rt_now(ch->session->rt);
+	mono_t now = rt_now(ch->session->fabric->rt);
 	u64 limit = ch->session->config.command_timeout_s * NSEC_PER_SEC;
 	struct srp_io *io, *next;
 

@@ -22,6 +22,7 @@
 #define SOFTIB_CLIENT_NAME "srp"
 
 #include <sys/uio.h>
+#include <sys/un.h>
 
 #include "nbd/nbd.h"
 #include "rdma/ib_cm.h"
@@ -133,10 +134,27 @@ struct srp_channel {
 	char error[SRP_ERROR_BYTES];
 };
 
+/** struct srp_exports - the socket by which clients of NBD reach the units of a fabric */
+struct srp_exports {
+	int fd; /* -1: there is no session, so that there is no socket */
+	struct rt_io io;
+	struct sockaddr_un address;
+	unsigned int num; /* of connections */
+	struct list_head connections;
+};
+
+/** struct srp_fabric - the initiators of a fabric, found by its loop */
+struct srp_fabric {
+	struct rt *rt;
+	char dir[256];
+	struct list_head sessions, discoveries;
+	struct srp_exports exports;
+};
+
 struct srp_session {
 	struct list_head node;
+	struct srp_fabric *fabric;
 	struct srp_session_config config;
-	struct rt *rt;
 	struct ib_pd *pd;
 	struct ib_mr *mr;
 	u8 *arena; /* the slots' tables, then the pieces */
@@ -159,6 +177,11 @@ struct srp_session {
 	u64 tables, fetched_tables; /* indirect: commands; those that have the target fetch it */
 };
 
+static inline struct srp_fabric *srp_fabric_of(const struct rt *rt)
+{
+	return rt_local(rt, RT_LOCAL_SRP);
+}
+
 /** srp_trace_at() - of a session, for events of the trace; srp_trace_path() - the number of a
  *  channel */
 #define srp_trace_at(s) RT_TRACE_AT((s)->config.device, 0)
@@ -169,8 +192,6 @@ struct srp_session {
 void srp_discover_device_gone(struct ib_device *device);
 
 /* --- session.c --- */
-/** srp_sessions() - all of them, for export.c */
-struct list_head *srp_sessions(void);
 /** srp_session_channel() - a channel came up or went down */
 void srp_session_channel(struct srp_session *s, struct srp_channel *ch);
 /** srp_session_fence() - a channel broke with commands outstanding. The target may have fetched
@@ -227,9 +248,11 @@ void srp_io_data(struct srp_io *io, bool out, u32 from, u32 bytes);
 void srp_probe_begin(struct srp_session *s, bool hold);
 
 /* --- export.c --- */
-int srp_exports_open(struct rt *rt, const char *dir);
-void srp_exports_close(void);
-const char *srp_exports_socket(void);
+void srp_exports_init(struct srp_exports *exports);
+/** srp_exports_open() - make the socket in the fabric's folder, unless it is there
+ *  Return: 0; -ENAMETOOLONG; -errno of socket(), bind(), chmod(), listen() */
+int srp_exports_open(struct srp_fabric *fabric);
+void srp_exports_close(struct srp_fabric *fabric);
 void srp_unit_name(const struct srp_unit *unit, char name[NBD_NAME_BYTES]);
 /** srp_connections_resume() - a slot of the session is free: one that waits goes on */
 void srp_connections_resume(struct srp_session *s);

@@ -10,19 +10,12 @@
 #define ARENA_BYTES                                                                      \
 	((size_t)SRPI_SLOTS * SRP_TABLE_BYTES + (size_t)SRP_PIECES * SRP_PIECE_BYTES)
 
-static struct rt *the_rt;
-static char the_dir[256];
-static LIST_HEAD(sessions);
-
-struct list_head *srp_sessions(void)
-{
-	return &sessions;
-}
-
 /* --- the end ------------------------------------------------------------------------------ */
 
 static void free_session(struct srp_session *s)
 {
+	struct srp_fabric *fabric = s->fabric;
+
 	list_del(&s->node);
 	rt_work_cancel(&s->end);
 	rt_timer_disarm(&s->tick);
@@ -44,8 +37,8 @@ static void free_session(struct srp_session *s)
 	rt_free(s->probe.unit);
 	rt_free(s->probe.luns);
 	rt_free(s);
-	if (list_empty(&sessions))
-		srp_exports_close();
+	if (list_empty(&fabric->sessions))
+		srp_exports_close(fabric);
 }
 
 void srp_logout(struct srp_session *s)
@@ -69,7 +62,7 @@ void srp_session_ready(struct srp_session *s, const char *error)
 	if (done)
 		done(s->config.ctx, error ? NULL : s, error);
 	if (error)
-		rt_work_queue(s->rt, &s->end);
+		rt_work_queue(s->fabric->rt, &s->end);
 }
 
 /* --- recovery ------------------------------------------------------------------------------- */
@@ -87,7 +80,7 @@ static void follow_state(struct srp_session *s)
 	if (s->recovery.state == SRPI_FAIL_FAST || s->recovery.state == SRPI_LOST)
 		srp_io_fail_waiting(s, NULL, EIO);
 	if (s->recovery.state == SRPI_LOST)
-		rt_work_queue(s->rt, &s->end);
+		rt_work_queue(s->fabric->rt, &s->end);
 	else
 		rt_timer_arm(&s->tick, srpi_recovery_expiry(&s->recovery));
 }
@@ -96,7 +89,7 @@ static void tick(struct rt_timer *timer)
 {
 	struct srp_session *s = container_of(timer, struct srp_session, tick);
 
-	if (srpi_recovery_tick(&s->recovery, rt_now(s->rt)))
+	if (srpi_recovery_tick(&s->recovery, rt_now(s->fabric->rt)))
 		trace_state(s);
 	follow_state(s);
 }
@@ -141,7 +134,7 @@ void srp_session_fence(struct srp_session *s)
 
 void srp_session_channel(struct srp_session *s, struct srp_channel *ch)
 {
-	mono_t now = rt_now(s->rt);
+	mono_t now = rt_now(s->fabric->rt);
 	const bool was_down = !s->nr_up;
 
 	s->nr_up = count_up(s);
@@ -189,9 +182,10 @@ static int open_memory(struct srp_session *s)
 
 struct srp_session *srp_find(const struct ib_device *device, const char *name)
 {
+	const struct srp_fabric *fabric = srp_fabric_of(device->rt);
 	struct srp_session *s;
 
-	list_for_each_entry(s, &sessions, node)
+	list_for_each_entry(s, &fabric->sessions, node)
 		if (s->config.device == device && !strcmp(s->config.name, name))
 			return s;
 	return NULL;
@@ -199,9 +193,10 @@ struct srp_session *srp_find(const struct ib_device *device, const char *name)
 
 static bool is_logged_in(const struct srp_session_config *config)
 {
+	const struct srp_fabric *fabric = srp_fabric_of(config->device->rt);
 	struct srp_session *s;
 
-	list_for_each_entry(s, &sessions, node)
+	list_for_each_entry(s, &fabric->sessions, node)
 		if (s->config.device == config->device &&
 		    s->config.target.ioc_guid == config->target.ioc_guid &&
 		    s->config.target.id_ext == config->target.id_ext)
@@ -211,23 +206,24 @@ static bool is_logged_in(const struct srp_session_config *config)
 
 int srp_login(const struct srp_session_config *config)
 {
+	struct srp_fabric *fabric = srp_fabric_of(config->device->rt);
 	struct srp_session *s;
 	int ret;
 
 	if (is_logged_in(config))
 		return -EEXIST;
-	ret = srp_exports_open(the_rt, the_dir);
+	ret = srp_exports_open(fabric);
 	s = ret ? NULL : rt_zalloc(sizeof(*s));
 	if (!s)
 		return ret ? ret : -ENOMEM;
 	s->config = *config;
-	s->rt = config->device->rt;
+	s->fabric = fabric;
 	s->recovery.timeouts = config->timeouts;
 	rt_work_init(&s->end, end_work);
-	rt_timer_init(s->rt, &s->tick, tick);
-	rt_timer_init(s->rt, &s->busy, busy);
+	rt_timer_init(fabric->rt, &s->tick, tick);
+	rt_timer_init(fabric->rt, &s->busy, busy);
 	ib_sa_register_client(&s->sa);
-	list_add_tail(&s->node, &sessions);
+	list_add_tail(&s->node, &fabric->sessions);
 	INIT_LIST_HEAD(&s->free);
 	INIT_LIST_HEAD(&s->waiting);
 	for (unsigned int i = 0; i < config->nr_paths; i++)
@@ -242,23 +238,25 @@ int srp_login(const struct srp_session_config *config)
 	return 0;
 }
 
-void srp_login_forget(void *ctx)
+void srp_login_forget(struct rt *rt, void *ctx)
 {
+	const struct srp_fabric *fabric = srp_fabric_of(rt);
 	struct srp_session *s;
 
-	list_for_each_entry(s, &sessions, node)
+	list_for_each_entry(s, &fabric->sessions, node)
 		if (s->config.done && s->config.ctx == ctx)
 			s->config.done = NULL;
 }
 
 /* --- looking ------------------------------------------------------------------------------------ */
 
-int srp_each_session(int (*fn)(void *ctx, struct srp_session *session), void *ctx)
+int srp_each_session(struct rt *rt, int (*fn)(void *ctx, struct srp_session *session), void *ctx)
 {
+	struct srp_fabric *fabric = srp_fabric_of(rt);
 	struct srp_session *s, *next;
 	int ret = 0;
 
-	list_for_each_entry_safe(s, next, &sessions, node) {
+	list_for_each_entry_safe(s, next, &fabric->sessions, node) {
 		ret = fn(ctx, s);
 		if (ret)
 			break;
@@ -271,7 +269,7 @@ void srp_session_describe(const struct srp_session *s, struct srp_session_info *
 	*info = (struct srp_session_info){
 		.device = s->config.device,
 		.name = s->config.name,
-		.socket = srp_exports_socket(),
+		.socket = s->fabric->exports.address.sun_path,
 		.target = s->config.target,
 		.state = s->recovery.state,
 		.nr_channels = s->config.nr_paths,
@@ -317,10 +315,11 @@ static int add_device(struct ib_device *device)
 
 static void remove_device(struct ib_device *device, void *client_data)
 {
+	struct srp_fabric *fabric = srp_fabric_of(device->rt);
 	struct srp_session *s, *next;
 
 	srp_discover_device_gone(device);
-	list_for_each_entry_safe(s, next, &sessions, node)
+	list_for_each_entry_safe(s, next, &fabric->sessions, node)
 		if (s->config.device == device)
 			srp_logout(s);
 }
@@ -331,16 +330,39 @@ static const struct ib_client srp_client = {
 	.remove = remove_device,
 };
 
-int srp_init(struct rt *rt, const char *dir)
+static void init_fabric(struct rt *rt, void *state)
 {
-	the_rt = rt;
-	if (strlen(dir) >= sizeof(the_dir))
-		return -ENAMETOOLONG;
-	memcpy(the_dir, dir, strlen(dir) + 1);
-	return ib_register_client(rt, &srp_client);
+	struct srp_fabric *fabric = state;
+
+	fabric->rt = rt;
+	INIT_LIST_HEAD(&fabric->sessions);
+	INIT_LIST_HEAD(&fabric->discoveries);
+	srp_exports_init(&fabric->exports);
 }
 
-void srp_cleanup(void)
+int srp_init(struct rt *rt, const char *dir)
 {
-	ib_unregister_client(the_rt, &srp_client);
+	struct srp_fabric *fabric;
+	int ret;
+
+	if (srp_fabric_of(rt))
+		return -EEXIST;
+	if (strlen(dir) >= sizeof(fabric->dir))
+		return -ENAMETOOLONG;
+	fabric = rt_local_get(rt, RT_LOCAL_SRP, sizeof(*fabric), init_fabric);
+	if (!fabric)
+		return -ENOMEM;
+	memcpy(fabric->dir, dir, strlen(dir) + 1);
+	ret = ib_register_client(rt, &srp_client);
+	if (ret)
+		rt_local_free(rt, RT_LOCAL_SRP);
+	return ret;
+}
+
+void srp_cleanup(struct rt *rt)
+{
+	if (!srp_fabric_of(rt))
+		return;
+	ib_unregister_client(rt, &srp_client);
+	rt_local_free(rt, RT_LOCAL_SRP);
 }

@@ -28,10 +28,12 @@ struct srp_found {
 	struct srp_path path;
 };
 
-/** srp_init() - behind ib_cm_init(). @dir: where the socket of its units is made, with the
- *  first session. 0; -errno */
+/** srp_init() - start the initiators of the fabric whose loop is @rt, after ib_cm_init()
+ *  @dir: the folder in which the first session makes the socket of its units
+ *  Return: 0; -ENAMETOOLONG, -ENOMEM, -EEXIST: they were started already */
 int srp_init(struct rt *rt, const char *dir);
-void srp_cleanup(void);
+/** srp_cleanup() - end all sessions and discoveries of the fabric */
+void srp_cleanup(struct rt *rt);
 
 /* --- discovery --------------------------------------------------------------------- */
 
@@ -75,8 +77,8 @@ struct srp_session_config {
 /** srp_login() - Return: 0: @config->done will be called; -EEXIST: there is a session with the
  *  target; -ENOMEM, -ENODEV, -EMFILE, what making the socket said */
 int srp_login(const struct srp_session_config *config);
-/** srp_login_forget() - config.done of @ctx is not called */
-void srp_login_forget(void *ctx);
+/** srp_login_forget() - config.done of @ctx is not called. @rt: the fabric's loop */
+void srp_login_forget(struct rt *rt, void *ctx);
 /** srp_logout() - end a session at once: commands and connections of its units end */
 void srp_logout(struct srp_session *session);
 /** srp_find() - Return: the session of that adapter and name; NULL */
@@ -109,7 +111,9 @@ struct srp_session_info {
 				     * whose table the target fetches */
 };
 
-int srp_each_session(int (*fn)(void *ctx, struct srp_session *session), void *ctx);
+/** srp_each_session() - call @fn for each session of the fabric whose loop is @rt, until it returns
+ *  non-zero, which is returned. @fn may end the session */
+int srp_each_session(struct rt *rt, int (*fn)(void *ctx, struct srp_session *session), void *ctx);
 void srp_session_describe(const struct srp_session *session, struct srp_session_info *info);
 void srp_channel_describe(const struct srp_session *session, unsigned int i,
 			  struct srp_channel_info *info);

@@ -38,6 +38,12 @@
 #define SRPT_SENDS	     (SRPT_LIMIT_MOST * (SRPT_MOVES + 1) + 8)
 #define SRPT_HELD_MOST	     (64u << 20) /* bytes of data that commands of a target hold */
 
+/** struct srpt_fabric - what the targets of a fabric share, found by its loop
+ *  @leaving: units that were removed while their media had commands in work */
+struct srpt_fabric {
+	struct list_head leaving;
+};
+
 /** struct srpt_unit - a logical unit; it outlives its target while a command is in work
  */
 struct srpt_unit {
@@ -57,7 +63,7 @@ struct srpt_unit {
 	struct list_head line;	    /* commands that came and are not performed, the oldest first */
 	u32 barriers, nr_waiting;   /* of them: others may have to wait for it; waits itself */
 	struct rt_work turn;
-	struct list_head node;	    /* in the list of those removed with users */
+	struct list_head node;	    /* in srpt_fabric.leaving, once it is removed with users */
 	struct rt_work gone;
 	char name[128];
 };

@@ -7,8 +7,10 @@
 
 static const struct ib_client srpt_client;
 
-/* units that were removed while their disks had commands in work */
-static LIST_HEAD(leaving);
+static struct srpt_fabric *fabric_of(const struct rt *rt)
+{
+	return rt_local(rt, RT_LOCAL_SRPT);
+}
 
 /* --- units
  * ------------------------------------------------------------------------------ */
@@ -55,7 +57,7 @@ static void detach_unit(struct srpt *srpt, unsigned int lun)
 	srpt->nr_units--;
 	unit->srpt = NULL;
 	if (unit->users)
-		list_add_tail(&unit->node, &leaving);
+		list_add_tail(&unit->node, &fabric_of(unit->rt)->leaving);
 	else
 		srpt_unit_free(unit);
 }
@@ -358,20 +360,41 @@ static const struct ib_client srpt_client = {
 	.remove = remove_device,
 };
 
+static void init_fabric(struct rt *rt, void *state)
+{
+	struct srpt_fabric *fabric = state;
+
+	INIT_LIST_HEAD(&fabric->leaving);
+}
+
 int srpt_init(struct rt *rt)
 {
-	return ib_register_client(rt, &srpt_client);
+	int ret;
+
+	if (fabric_of(rt))
+		return -EEXIST;
+	if (!rt_local_get(rt, RT_LOCAL_SRPT, sizeof(struct srpt_fabric), init_fabric))
+		return -ENOMEM;
+	ret = ib_register_client(rt, &srpt_client);
+	if (ret)
+		rt_local_free(rt, RT_LOCAL_SRPT);
+	return ret;
 }
 
 void srpt_cleanup(struct rt *rt)
 {
+	struct srpt_fabric *fabric = fabric_of(rt);
+
+	if (!fabric)
+		return;
 	ib_unregister_client(rt, &srpt_client);
-	while (!list_empty(&leaving)) {
+	while (!list_empty(&fabric->leaving)) {
 		struct srpt_unit *unit =
-			list_first_entry(&leaving, struct srpt_unit, node);
+			list_first_entry(&fabric->leaving, struct srpt_unit, node);
 
 		if (unit->worker)
 			srpt_worker_finish(unit->worker);
 		srpt_unit_free(unit);
 	}
+	rt_local_free(rt, RT_LOCAL_SRPT);
 }

@@ -48,9 +48,10 @@ struct srpt_channel_info {
 	u64 commands;
 };
 
-/** srpt_init() - behind ib_cm_init(). 0; -errno */
+/** srpt_init() - start the targets of the fabric whose loop is @rt, after ib_cm_init()
+ *  Return: 0; -ENOMEM; -EEXIST: they were started already */
 int srpt_init(struct rt *rt);
-/** srpt_cleanup() - commands that a disk has in work are waited for */
+/** srpt_cleanup() - end all targets of the fabric. Waits for commands that a medium has in work */
 void srpt_cleanup(struct rt *rt);
 
 /**
