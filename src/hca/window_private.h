@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of softibd's windows share: see window.c. */
+/* What the files about windows share. window.c describes softibd's part in them. */
 #ifndef SOFTIB_HCA_WINDOW_PRIVATE_H
 #define SOFTIB_HCA_WINDOW_PRIVATE_H
 
@@ -11,7 +11,9 @@
 #define WRITING_RIGHTS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define FLOW_WORDS     (ABI_WINDOW_FLOWS / 64)
 
-/** struct window_flow - a QP that uses windows, and the ways it is counted on */
+/** struct window_flow - a QP that accesses memory through windows. Since its operations pass no port,
+ *  window_count.c adds them to the counters of the ports on @way (requests) and @back (responses).
+ *  @counted: what has been added so far */
 struct window_flow {
 	struct list_head node; /* hca_windows.flows */
 	struct hca_windows *windows;
@@ -27,44 +29,46 @@ struct hca_windows {
 	uint32_t id;
 	int fd, page_fd; /* our end of ABI_FD_WINDOWS; the page, read-only */
 	struct rt_io io;
-	bool dead; /* it does not read what it is told: it takes no part */
+	bool dead; /* the program does not read softibd's messages, and gets no grant any more */
 	const struct abi_window_page *page;
 	bool page_sealed;
 	unsigned num_asks;
-	struct list_head given; /* struct given: what it may close */
+	struct list_head given; /* struct given: memory of this program that peers have been granted */
 	unsigned num_given;
 	struct list_head flows;
 	uint64_t flow_used[FLOW_WORDS];
 };
 
-/** struct window_connection - what an ASK names, as softibd knows it */
+/** struct window_connection - the connection and the memory that a program's ASK names, as softibd
+ *  found them */
 struct window_connection {
 	struct hca_windows *to;
 	const struct hca_qp *from_qp, *to_qp;
-	const struct ib_mr *mr; /* NULL: the key is a memory window's */
+	const struct ib_mr *mr; /* NULL: the R_Key names a memory window */
 	int access;
 	struct fab_way *way, *back;
 };
 
 /* --- window_count.c --- */
 
-/** hca_window_flow() - the flow of QP @qpn, its own of before or a new one;
- *  NULL: none is left */
+/** hca_window_flow() - Return: the flow of QP @qpn, which is made if the QP has none; NULL: all flows
+ *  are in use, or there is no memory */
 struct window_flow *hca_window_flow(struct hca_windows *w, uint32_t qpn);
-/** hca_window_flow_set() - @f is counted on these ways from here on, which it owns */
+/** hca_window_flow_set() - from now on, count @f on these ways, and take ownership of them */
 void hca_window_flow_set(const struct hca_windows *w, struct window_flow *f, struct fab_way *way,
 			 struct fab_way *back);
-/** hca_window_count_end() - all of @w is counted, and no more will come */
+/** hca_window_count_end() - count what the program did last, and free all flows of @w */
 void hca_window_count_end(struct hca_windows *w);
 
 /* --- window_check.c --- */
 
-/** hca_qp_pkey() - the P_Key of @qp's packets; 0: none */
+/** hca_qp_pkey() - Return: the P_Key of @qp's packets; 0: its index names none */
 uint16_t hca_qp_pkey(const struct hca_qp *qp);
-/** hca_qp_way() - the way of @qp's packets to its peer; NULL: it is not clean */
+/** hca_qp_way() - Return: the way of @qp's packets to its peer, which the caller frees; NULL: there is
+ *  none, or a rule or a filter affects packets on it */
 struct fab_way *hca_qp_way(const struct hca_qp *qp);
-/** hca_window_find() - may QP @qpn of @w use @rkey of its peer? Return: true
- *  and *@c, whose ways are the caller's */
+/** hca_window_find() - may QP @qpn of program @w use @rkey of its peer through a window?
+ *  Return: true, and *@c is set; the caller frees its ways by hca_window_free_ways() */
 bool hca_window_find(struct hca_windows *w, uint32_t qpn, uint32_t rkey, struct window_connection *c);
 void hca_window_free_ways(struct window_connection *c);
 
