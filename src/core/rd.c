@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Reliable datagrams: RD domains and EE contexts (IBA v1 11.2.1.7, 11.2.7). An EE context has the
- * states and the attributes of an RC QP's connection, so the core keeps it as a QP of the type
- * IB_QPT_EEC: one table of transitions, one check of limits and one list of resources serve both.
+ * states and the attributes of an RC QP, so the core represents it by a QP of the type IB_QPT_EEC: one
+ * table of state transitions, one check of limits and one list of resources serve both.
  */
 #include "core/private.h"
 
@@ -37,7 +37,7 @@ struct ib_eec *ib_create_eec_(struct ib_rdd *rdd,
 			      void *context, const char *client)
 {
 	const struct ib_device_attr *max = &rdd->device->attrs;
-	/* room for one request of any RD QP */
+	/* The send queue has room for one request, of any size that an RD QP may post. */
 	struct ib_qp_init_attr attr = {
 		.event_handler = event_handler,
 		.qp_context = context,

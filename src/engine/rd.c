@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Reliable datagrams: which EE context carries which request, and which RD QP a packet is for
- * (src/transport/rd.c says what the two are). Only the midlayer's own consumers have them.
+ * Reliable datagrams: the assignment of requests to EE contexts, and of packets to RD QPs.
+ * src/transport/rd.c describes both objects. Only consumers of the midlayer can have them.
  *
- * The oldest request of an RD QP names an EE context. If that carries no other request, it takes
- * this one; otherwise the RD QP waits in line, so RD QPs that share an EE context take turns. The
- * EE context completes it in the middle of the transport's functions; eng_ee_turn() completes the
- * RD QP's request later, and begins the next one.
+ * The oldest request of an RD QP names an EE context. An idle EE context sends the request at once.
+ * Otherwise the RD QP waits in the queue of the EE context, so that RD QPs which share an EE
+ * context take turns. The transport completes the request of the EE context within one of its own
+ * functions, where no other request may begin. Therefore eng_ee_turn() completes the request of the
+ * RD QP later, and begins the next one.
  *
- * States of the oldest request of an RD QP
- *   waiting	in the line of its EE context (rd_node), or for its own QP to be in RTS
- *   carried	by rd_carrier
- *   suspended	rd_begun without rd_carrier: the peer had no receive, and it waits for rd_resume
- *		while the EE context carries requests of others
+ * States of the oldest request of an RD QP:
+ *   waiting	in the queue of its EE context (rd_node), or until its own QP is in RTS
+ *   carried	the EE context rd_carrier is sending it
+ *   suspended	rd_begun is set and rd_carrier is NULL: the peer had no receive posted, and the
+ *		request waits until rd_resume, while the EE context carries requests of other QPs
  */
 #include <errno.h>
 #include <string.h>
@@ -21,18 +22,18 @@
 #include "runtime/rt.h"
 #include "transport/fast.h"
 
-/** struct eng_ee - what an EE context has beside its connection */
+/** struct eng_ee - the state of an EE context beside that of its connection */
 struct eng_ee {
 	struct list_head waiting; /* RD QPs whose oldest request names it */
-	struct eng_qp *from;	  /* whose request it carries; NULL: that QP is gone */
-	uint32_t to_qpn;	  /* of the request's destination */
+	struct eng_qp *from;	  /* the RD QP whose request it carries; NULL: that QP is gone */
+	uint32_t to_qpn;	  /* the RD QP that is the destination of that request */
 	bool busy;		  /* it carries a request */
-	bool done;		  /* which has ended with @status */
-	bool suspended;		  /* or it has ended for now: the peer had no receive for it */
-	bool resyncing;		  /* it begins anew after one that failed or is suspended */
+	bool done;		  /* the request has ended, with @status */
+	bool suspended;		  /* the request is interrupted: the peer had no receive for it */
+	bool resyncing;		  /* RESYNC is under way, after a request that failed or was suspended */
 	uint8_t status;		  /* enum ibv_wc_status */
-	struct eng_qp *to;	  /* for whom the packet is that it receives */
-	struct eng_qp *receiver;  /* who has the receive that is in use; NULL */
+	struct eng_qp *to;	  /* the RD QP that the packet being received is for; NULL: none */
+	struct eng_qp *receiver;  /* the RD QP whose receive the current message fills; NULL: none */
 };
 
 int eng_ee_init(struct eng_qp *qp)
@@ -53,7 +54,7 @@ static struct eng_qp *ee_context_of(const struct eng_qp *qp, uint32_t number)
 	return carrier && carrier->ee ? carrier : NULL;
 }
 
-/* does it carry requests, be it after a pause (SQD)? */
+/* Does the EE context carry requests, now (RTS) or after a pause (SQD)? */
 static bool is_alive(const struct eng_qp *carrier)
 {
 	enum ibv_qp_state state = tp_qp_state(carrier->tp);
@@ -61,8 +62,8 @@ static bool is_alive(const struct eng_qp *carrier)
 	return state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 }
 
-/* Does the EE context begin nothing now? A message that failed leaves nothing that a drain waits
- * for, so RESYNC is sent after a pause, too. */
+/* Is the EE context unable to begin a request now? A failed message leaves nothing for a drain (SQD)
+ * to wait for, so that a pending RESYNC is sent only after the pause. */
 static bool is_occupied(const struct eng_qp *carrier)
 {
 	return carrier->ee->busy || carrier->ee->resyncing ||
@@ -92,7 +93,7 @@ static void carry(struct eng_qp *carrier, struct eng_qp *qp, struct tp_send_wr *
 	ee->from = qp;
 	ee->to_qpn = wr->remote_qpn;
 	qp->rd_carrier = carrier;
-	if (tp_qp_post_send(carrier->tp, wr)) { /* its queue is empty: the request is not sound */
+	if (tp_qp_post_send(carrier->tp, wr)) { /* the queue is empty, so the request is invalid */
 		ee->done = true;
 		ee->status = IBV_WC_LOC_EEC_OP_ERR;
 		eng_ee_turn(carrier);
@@ -101,8 +102,8 @@ static void carry(struct eng_qp *carrier, struct eng_qp *qp, struct tp_send_wr *
 	eng_qp_touch(carrier);
 }
 
-/* Is the oldest request of @qp to be handed to an EE context? One that is suspended waits for its
- * time; a QP that is stopped (SQD) begins none, but ends what it has begun. */
+/* May the oldest request of @qp be handed to an EE context now? A suspended request waits until
+ * rd_resume. A QP in SQD begins no request, but continues one that it has begun. */
 static bool has_turn(struct eng_qp *qp)
 {
 	if (qp->rd_carrier || !list_empty(&qp->rd_node))
@@ -115,7 +116,7 @@ static bool has_turn(struct eng_qp *qp)
 	return false;
 }
 
-/* the oldest request of @qp has ended, or is gone */
+/* The oldest request of @qp has ended, or was discarded. */
 static void forget_request(struct eng_qp *qp)
 {
 	qp->rd_carrier = NULL;
@@ -145,7 +146,7 @@ void eng_rd_advance(struct eng_qp *qp)
 	}
 }
 
-/* The message was abandoned: the responder is to expect the PSN behind it. */
+/* A message was abandoned. RESYNC makes the responder expect the PSN that follows the message. */
 static void begin_resync(struct eng_qp *qp, uint32_t src_qpn)
 {
 	const struct tp_send_wr wr = {
@@ -166,7 +167,8 @@ static void call_next(struct eng_ee *ee)
 	eng_rd_advance(next);
 }
 
-/* those who wait, until one of them has the EE context; all, if it carries nothing any more */
+/* Let the waiting RD QPs advance, until one of them occupies the EE context. If the EE context carries
+ * no requests any more, all of them advance, and their requests fail. */
 static void call_waiting(struct eng_qp *qp)
 {
 	while (!list_empty(&qp->ee->waiting) && (!is_occupied(qp) || !is_alive(qp)))
@@ -194,7 +196,7 @@ static void end_request(struct eng_qp *qp)
 		else
 			tp_qp_held_failed(from->tp, ee->status);
 	}
-	call_waiting(qp); /* before it has its next turn */
+	call_waiting(qp); /* they have waited longer than the next request of @from */
 	eng_rd_advance(from);
 }
 
@@ -204,7 +206,7 @@ void eng_ee_turn(struct eng_qp *qp)
 
 	if (!is_alive(qp)) {
 		ee->resyncing = false;
-		if (ee->busy && !ee->done) { /* reset */
+		if (ee->busy && !ee->done) { /* the EE context was reset */
 			ee->done = true;
 			ee->status = IBV_WC_INV_EEC_STATE_ERR;
 		}
@@ -215,8 +217,8 @@ void eng_ee_turn(struct eng_qp *qp)
 	eng_qp_touch(qp);
 }
 
-/* No EE context does anything for @qp any more. In the error state its receive in use is flushed,
- * as all others are. */
+/* Detach @qp from all EE contexts. In the error state, a receive of @qp that a message had begun to
+ * fill is flushed, as its other receives are. */
 static void leave_contexts(struct eng_qp *qp)
 {
 	struct eng_qp *other;
@@ -225,7 +227,7 @@ static void leave_contexts(struct eng_qp *qp)
 		if (!other->ee)
 			continue;
 		if (other->ee->from == qp)
-			other->ee->from = NULL; /* its request ends when its memory is asked for */
+			other->ee->from = NULL; /* ee_mem() finds no memory for its request, which ends it */
 		if (other->ee->receiver == qp && tp_qp_state(qp->tp) == IBV_QPS_ERR)
 			tp_qp_drop_receive(other->tp, IBV_WC_WR_FLUSH_ERR);
 		if (other->ee->receiver == qp)
@@ -237,7 +239,7 @@ static void leave_contexts(struct eng_qp *qp)
 
 void eng_rd_reset(struct eng_qp *qp)
 {
-	if (qp->ee) /* the message that it receives comes no further */
+	if (qp->ee) /* the rest of the message that it is receiving will not come */
 		tp_qp_drop_receive(qp->tp, IBV_WC_REM_ABORT_ERR);
 	else
 		leave_contexts(qp);
@@ -262,7 +264,7 @@ void eng_rd_leave(struct eng_qp *qp)
 
 /* --- packets --- */
 
-/* 9.6.1.4, 9.7.4.1: the RD QP that a request is for; NULL: there is none for it */
+/* Return: the RD QP that may receive a request (9.6.1.4, 9.7.4.1); NULL: there is none */
 static struct eng_qp *destination(const struct eng_qp *qp, const struct wire_packet *pkt)
 {
 	struct eng_qp *to = eng_table_get(&qp->engine->qps, pkt->bth.dest_qpn);
@@ -283,7 +285,7 @@ void eng_ee_receive(struct eng_qp *qp, const struct wire_packet *pkt)
 	ee->to = is_message ? destination(qp, pkt) : NULL;
 	if (ee->to)
 		tp_qp_attr(qp->tp)->qp_access_flags = tp_qp_attr(ee->to->tp)->qp_access_flags;
-	/* a duplicate is answered whatever became of its QP */
+	/* A duplicate is answered even if its destination QP is gone: it was received before. */
 	if (is_message && !ee->to && psn_eq(pkt->bth.psn, tp_expected_psn(qp->tp)))
 		tp_qp_refuse_rd(qp->tp, pkt);
 	else
@@ -292,7 +294,7 @@ void eng_ee_receive(struct eng_qp *qp, const struct wire_packet *pkt)
 	eng_ee_turn(qp);
 }
 
-/* --- what the transport asks for --- */
+/* --- callbacks of the transport (struct tp_ops) --- */
 
 static void *ee_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int access,
 		    enum tp_key whose)
@@ -302,7 +304,7 @@ static void *ee_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int acc
 				    whose == TP_KEY_RECEIVE ? qp->ee->receiver :
 							      qp->ee->from;
 
-	/* a response that is made later was checked with its request */
+	/* A response may be generated after its RD QP is gone; its request passed the check. */
 	if (whose == TP_KEY_REMOTE)
 		return eng_mem_remote(qp, user ? user->init.pd : eng_mr_pd(qp->engine, key), key,
 				      va, len, access);
@@ -319,7 +321,7 @@ static bool ee_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv
 
 	if (!ee->to || !eng_tp_ops.recv_get(ee->to, pkt, wr))
 		return false;
-	/* by other EE contexts the RD QP goes on to receive, and reuses the place of this one */
+	/* The RD QP receives from other EE contexts meanwhile, which reuse the place of these SGEs. */
 	memcpy(qp->srq_sge, wr->sge, wr->num_sge * sizeof(*wr->sge));
 	wr->sge = qp->srq_sge;
 	ee->receiver = ee->to;
@@ -328,7 +330,7 @@ static bool ee_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv
 
 static bool ee_recv_flush(void *ctx, struct tp_recv_wr *wr)
 {
-	return false; /* receives belong to the RD QPs */
+	return false; /* an EE context has no receives: they belong to the RD QPs */
 }
 
 static void ee_complete_send(void *ctx, uint64_t wr_id, uint8_t status, uint8_t opcode,
@@ -358,7 +360,8 @@ static void ee_complete_own(void *ctx, uint8_t status)
 	((struct eng_qp *)ctx)->ee->resyncing = false;
 }
 
-/* 10.3.1: an error of its own receive ends the RD QP, one of its peer does not */
+/* An error of the receive itself moves the RD QP to the error state, an error of its peer does not
+ * (10.3.1). */
 static void ee_complete_recv(void *ctx, const struct tp_wc *wc)
 {
 	struct eng_qp *qp = ctx, *to = qp->ee->receiver;

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Reliable datagrams (9.7, 9.7.8): messages between any two RD QPs of two ports travel over one
- * connection, whose ends are EE contexts. An EE context has what an RC QP has, path, PSNs, retries
- * and the responder's resources, and the same code works on it; an RD QP has the queues.
+ * Reliable datagrams (9.7, 9.7.8): messages between any RD QPs of two ports share one connection,
+ * whose ends are EE contexts. An EE context has the connection state of an RC QP (path, PSNs,
+ * retries, responder resources), and the same code handles it. An RD QP has the work queues.
  *
- *   TP_RD  its send queue is held (hold.c): the engine hands the oldest request to the EE
- *	    context that the request names, and completes it when that one has
- *   TP_EE  one message at a time is under way; each packet names both RD QPs
+ *   TP_RD  the RD QP. Its send queue is held (hold.c): the engine hands the oldest request to the
+ *	    EE context that the request names, and completes it when the EE context has completed it
+ *   TP_EE  the EE context. It sends one message at a time, whose packets name both RD QPs
  *
- * An error of a message ends neither EE context: the requester abandons the message, its RD QP's
- * send queue fails (SQE), and RESYNC takes the responder to the next PSN. A receive that the
- * message had begun to fill ends with REM_ABORT_ERR. Only a peer that does not answer ends an EE
- * context.
+ * An error of a message leaves both EE contexts usable. The requester abandons the message, the send
+ * queue of its RD QP goes to SQE, and a RESYNC request moves the responder to the next PSN. A
+ * receive that the message had begun to fill completes with REM_ABORT_ERR. An EE context goes to the
+ * error state only if the peer does not answer.
  *
- * An RNR NAK suspends the message: it is abandoned in the same way, without an error, so that
- * messages of other RD QPs do not wait for the receive that this one lacks, and begins anew later
- * (9.7.5.2.8).
+ * An RNR NAK suspends the message: the requester abandons it in the same way but without an error,
+ * and sends it again later (9.7.5.2.8). Messages of other RD QPs do not wait for it.
  */
 #include "transport/qp.h"
 
@@ -40,7 +39,7 @@ void tp_ee_abandon(struct tp_qp *qp)
 	}
 }
 
-/* the message that was in progress comes no further */
+/* The rest of the message that is being received will not come. */
 static void abandon(struct tp_qp *qp, uint8_t recv_status)
 {
 	struct tp_responder *r = &qp->resp;
@@ -57,16 +56,16 @@ void tp_ee_fault(struct tp_qp *qp, uint8_t syndrome, uint8_t recv_status, psn_t 
 	abandon(qp, recv_status);
 	r->pending &= TP_RESPONSE_RESOURCE;
 	tp_queue_nak(r, syndrome, at);
-	r->nak_sent = true; /* the rest of the message is dropped, until RESYNC */
+	r->nak_sent = true; /* packets of the message are dropped until RESYNC */
 }
 
-/* The requester has abandoned a message, and begins anew behind its last packet. */
+/* The requester has abandoned a message, and continues with the PSN after its last packet. */
 static void resync(struct tp_qp *qp, psn_t at)
 {
 	struct tp_responder *r = &qp->resp;
 
 	abandon(qp, 0);
-	r->res_scan = r->res_head; /* nobody waits for a response any more */
+	r->res_scan = r->res_head; /* the requester discards responses to earlier requests */
 	r->epsn = at;
 	r->nak_sent = false;
 	r->pending = TP_RESPONSE_ACK;
