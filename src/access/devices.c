@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The list of a node's adapters, and the message that opens one. */
+/* The list of the adapters of a node, and the check of the message that opens one. */
 #include "access/devices.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define BOARD_ID "softib"
 #define LIST_MAX 64 /* adapters of one node */
 
-/** struct listing - the answer to ABI_OPEN_LIST as it grows */
+/** struct listing - the answer to ABI_OPEN_LIST while adapters are added to it */
 struct listing {
 	struct abi_device_info info[LIST_MAX];
 	unsigned int num;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Shares of nodes in softibd's descriptors and memory. */
+/* Quotas of nodes: the descriptors and the memory of softibd that their programs use. */
 #include "access/guest.h"
 
 #include <errno.h>
@@ -12,22 +12,22 @@
 #include "rdma/ib_verbs.h"
 #include "runtime/posix/log.h"
 
-#define NEWCOMERS_MAX 128 /* connections that have said nothing, when descriptors are scarce */
-#define SCARCE	      4	  /* when a quarter is left: connections that say nothing are closed */
-#define RESERVE	      8	  /* when an eighth is left, it is for nodes that have less than others */
+#define NEWCOMERS_MAX 128 /* connections without an opening message, while descriptors are scarce */
+#define SCARCE	      4	  /* descriptors are scarce when less than this part, a quarter, is free */
+#define RESERVE	      8	  /* the last eighth is reserved for nodes that have less than an equal share */
 
-/** struct guest_node - what the programs of a node have, while there are any */
+/** struct guest_node - what is charged to a node. It exists while anything is */
 struct guest_node {
 	struct list_head node; /* struct guests.nodes */
 	struct rt *rt;
-	char name[ABI_NAME_BYTES]; /* "": all that do not exist */
-	unsigned int refs; /* sessions, and what they have taken of the memory */
+	char name[ABI_NAME_BYTES]; /* "": all names that no node has */
+	unsigned int refs; /* sessions, and charges of memory */
 	unsigned int fds;
 	size_t bytes;
-	bool full; /* a program was turned away, and none was let in since */
+	bool full; /* the last program was refused; it is logged once */
 };
 
-/** struct guests - those of a fabric; it exists while there are any */
+/** struct guests - the quotas of a fabric. It exists while it has nodes or newcomers */
 struct guests {
 	struct list_head nodes;
 	struct list_head newcomers; /* oldest first */
@@ -76,7 +76,7 @@ static struct guest_node *node_get(struct rt *rt, const char *name)
 	if (!guests)
 		return NULL;
 
-	/* whoever makes names up has one share for all of them */
+	/* All invented names share one quota. */
 	if (!ib_device_for_each_of_node(rt, name, found, NULL))
 		name = "";
 	list_for_each_entry(n, &guests->nodes, node)
@@ -116,8 +116,9 @@ static unsigned int num_nodes(const struct rt *rt)
 	return num;
 }
 
-/* May @n, which has @own of what there is @most of, have @more? The last eighth is for nodes with less
- * than an equal share, with one share for a node that has nothing yet. */
+/* May @n, which has @own of a resource, have @more, if there is @most of it in all? The last eighth is
+ * reserved for nodes with less than an equal share. The number of shares includes one for a node that
+ * has nothing yet. */
 static bool is_fair(const struct guest_node *n, uint64_t own, uint64_t used, uint64_t more,
 		    uint64_t most)
 {
@@ -126,7 +127,7 @@ static bool is_fair(const struct guest_node *n, uint64_t own, uint64_t used, uin
 
 /* --- descriptors --- */
 
-/* The kernel gives out the lowest number that is free, so @fd tells how many are in use. */
+/* The kernel assigns the lowest free number, so @fd shows how many descriptors are in use. */
 static bool are_scarce(int fd, struct rlimit *limit)
 {
 	return getrlimit(RLIMIT_NOFILE, limit) == 0 && limit->rlim_cur != RLIM_INFINITY &&
@@ -152,7 +153,7 @@ void guest_arrive(struct guest *g, struct rt *rt, int fd, unsigned int fds,
 	g->rt = rt;
 	g->fd = fd;
 	g->fds = fds;
-	if (!guests) /* it is not counted, and guest_open() will fail */
+	if (!guests) /* the session is not counted, and guest_open() will fail */
 		return;
 	g->drop = drop;
 	list_add_tail(&g->newcomer, &guests->newcomers);

@@ -127,7 +127,7 @@ void peer_log(const struct peer *peer, const char *fmt, ...)
 	rt_log("program %d (%s): %s", peer->pid, peer->comm, text);
 }
 
-/* The kernel gives out the lowest number that is free, so @fd tells how many are in use. */
+/* The kernel assigns the lowest free number, so @fd shows how many descriptors are in use. */
 bool peer_has_room(const struct peer *peer, int fd, unsigned int n, unsigned int fds_each)
 {
 	struct rlimit limit;

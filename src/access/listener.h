@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A SOCK_SEQPACKET socket in the runtime directory on which programs open
- * "device files". The listener accepts and knows who the peer is; what is
- * said is the endpoint's matter.
+ * A SOCK_SEQPACKET socket in the runtime directory on which programs open "device files". The
+ * listener accepts connections and identifies the peer; the endpoint interprets the messages.
  */
 #ifndef SOFTIB_ACCESS_LISTENER_H
 #define SOFTIB_ACCESS_LISTENER_H
@@ -40,24 +39,25 @@ void listener_refuse_fds(struct listener *listener);
 /** listener_destroy() - stop, and remove the socket file */
 void listener_destroy(struct listener *listener);
 
-/** peer_of() - who is at the other end of @fd. 0; -errno */
+/** peer_of() - set @peer to the process at the other end of @fd. 0; -errno */
 int peer_of(int fd, struct peer *peer);
-/** peer_log() - an entry of softibd's log about that process */
+/** peer_log() - write a line about that process to softibd's log */
 __attribute__((format(printf, 2, 3)))
 void peer_log(const struct peer *peer, const char *fmt, ...);
-/** peer_has_room() - may @peer's process, which has @n of what takes @fds_each of softibd's
- *  descriptors, have one more? @fd is the descriptor of its connection. A process has a quarter
- *  of them at most, and two sessions of a kind when only a quarter is left */
+/** peer_has_room() - may the process of @peer open one more session of a kind?
+ *  @fd: descriptor of the new connection; @n: number of its sessions of this kind so far, each of which
+ *  uses @fds_each descriptors of softibd. A process may use a quarter of all descriptors. When only a
+ *  quarter is free, it may have two sessions of a kind */
 bool peer_has_room(const struct peer *peer, int fd, unsigned int n, unsigned int fds_each);
-/** peer_memlock_bytes() - what the process may lock now: its RLIMIT_MEMLOCK
- *  as prlimit(2) reads it, UINT64_MAX when unlimited or unreadable */
+/** peer_memlock_bytes() - Return: the current RLIMIT_MEMLOCK of the process, read by prlimit(2);
+ *  UINT64_MAX: it is unlimited or cannot be read */
 uint64_t peer_memlock_bytes(const struct peer *peer);
 /** peer_may_send_raw() - has the process CAP_NET_RAW now, in the initial user namespace? */
 bool peer_may_send_raw(const struct peer *peer);
 
 /**
- * endpoint_send() - one message: struct abi_reply, then @bytes of @body
- * @fds: sent as copies; the caller closes its own
+ * endpoint_send() - send one message: struct abi_reply, then @bytes of @body
+ * @fds: the peer receives duplicates; the caller still owns these
  * Never blocks. Return: 0; -EAGAIN the peer does not read; -errno
  */
 int endpoint_send(int fd, int error, const void *body, size_t bytes, const int *fds,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Sessions of programs with NLDEV. A request is one datagram. Its answer is one message or, of a
- * dump, a message for each thing, as many in a datagram as it holds, and an end. A dump goes on as
- * the program reads: the session keeps its place, and no further request is read meanwhile.
+ * Sessions of programs with NLDEV. A request is one datagram. The answer is one message. The answer to
+ * a dump is one message per device, port or object, as many of them in a datagram as fit, and a final
+ * message. A dump continues as the program reads it: the session keeps the position, and reads no
+ * further request meanwhile.
  */
 #include "access/nldev.h"
 
@@ -26,12 +27,12 @@ struct nldev {
 	struct nldev_counters counters;
 };
 
-/** struct dump - the place of a dump. @device: what is next of those of the node; @port: of the
- * device, or 0; objects have a cursor */
+/** struct dump - the position of a dump. @device: the next one, counted among those of the node; @port:
+ * the next one of that device, or 0; objects have a cursor */
 struct dump {
 	bool active;
 	struct nl_request request;
-	const struct nldev_table *table; /* NULL: of devices or ports */
+	const struct nldev_table *table; /* NULL: it is a dump of devices or ports */
 	u32 device, port;
 	struct rdma_restrack_cursor cursor;
 };
@@ -45,12 +46,12 @@ struct nldev_session {
 	struct guest guest;
 	char node_name[ABI_NAME_BYTES]; /* "" before the opening message */
 	struct dump dump;
-	struct nl_out out; /* a datagram for which there was no room yet; bytes 0: none */
+	struct nl_out out; /* a datagram for which the socket had no room; bytes 0: none */
 };
 
 /* --- devices of a node --- */
 
-/** struct choice - looks for a device: @skip of them are passed over, or that numbered @index */
+/** struct choice - the search for a device: the one after @skip others, or the one with number @index */
 struct choice {
 	u32 skip, index;
 	struct ib_device *found;
@@ -93,7 +94,7 @@ static struct ib_device *device_of(const struct nldev_session *s, const struct n
 	return choice.found;
 }
 
-/* --- requests about one thing --- */
+/* --- requests about one device, port or object --- */
 
 static void put_system(struct nl_out *out)
 {
@@ -166,7 +167,7 @@ static int put_one(struct nldev_session *s, struct ib_device *device, const stru
 	}
 }
 
-/* Of requests that would change something there is none. */
+/* No request that would change anything is supported. */
 static bool is_known(u16 cmd)
 {
 	return cmd == RDMA_NLDEV_CMD_GET || cmd == RDMA_NLDEV_CMD_PORT_GET ||
@@ -193,8 +194,8 @@ static int answer_one(struct nldev_session *s, const struct nl_request *r)
 
 /* --- dumps --- */
 
-/* Each puts the next message of a dump. Return: 1; 0 there is no further one; -ENOSPC it has to
- * be put into the next datagram */
+/* Each function appends the next message of a dump. Return: 1; 0: there is no further message; -ENOSPC:
+ * the message did not fit, and has to go into the next datagram */
 
 static int put_in(struct nldev_session *s, void (*put)(struct nl_out *out, struct ib_device *device))
 {
@@ -300,7 +301,7 @@ static void close_session(struct nldev_session *s)
 	rt_free(s);
 }
 
-/* Return: 0; -EAGAIN: @out is kept; -errno */
+/* Return: 0; -EAGAIN: the socket has no room, and @out is kept; -errno */
 static int flush(struct nldev_session *s)
 {
 	ssize_t n = s->out.bytes ? send(s->fd, s->out.data, s->out.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
@@ -311,7 +312,7 @@ static int flush(struct nldev_session *s)
 	return 0;
 }
 
-/* Go on with what is to be said. Return: 0: all of it is; -EAGAIN; -errno */
+/* Continue to send answers. Return: 0: all are sent; -EAGAIN: the socket has no room; -errno */
 static int proceed(struct nldev_session *s)
 {
 	int ret = flush(s);
@@ -322,10 +323,10 @@ static int proceed(struct nldev_session *s)
 		if (more > 0)
 			continue;
 		if (more < 0 && !s->out.bytes)
-			return -EMSGSIZE; /* no datagram has room for it */
+			return -EMSGSIZE; /* the message does not fit even into an empty datagram */
 		ret = flush(s);
 		if (more < 0 || ret)
-			continue; /* what waits goes first; the next call finds the end again */
+			continue; /* the kept datagram goes first; the next call gets here again */
 		nl_done(&s->out, &s->dump.request);
 		end_dump(s);
 		ret = flush(s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What NLDEV's messages say of devices, ports and objects: which attributes, as the kernel's. */
+/* The attributes of devices, ports and objects in messages of NLDEV, the same as the kernel's. */
 #include "access/nldev_private.h"
 
 #include <net/if.h>
@@ -39,7 +39,7 @@ void nldev_put_device(struct nl_out *out, struct ib_device *device)
 	nl_put_text(out, RDMA_NLDEV_ATTR_DEV_PROTOCOL, is_ethernet(device, 1) ? "roce" : "ib");
 }
 
-/* the network interface of a port of RoCE, if it has one */
+/* Append the network interface of a port of RoCE, if it has one. */
 static void put_interface(struct nl_out *out, struct ib_device *device, u32 port_num)
 {
 	const struct eth *eth = eth_find(device, port_num);
@@ -162,7 +162,8 @@ static void put_pd(struct nl_out *out, const struct rdma_restrack_entry *entry)
 	put_context_of(out, pd->uobject);
 }
 
-/* NLDEV's state is that of an id of the RDMA CM; ids of the CM have no name for theirs there */
+/* The attribute has the states of an id of the RDMA CM. The states of an id of the CM have no numbers
+ * there. */
 static u8 state_of(enum ib_cm_state state)
 {
 	enum { IDLE = 0, CONNECT = 5, DISCONNECT = 6, LISTEN = 8 };
@@ -195,11 +196,11 @@ static void put_ctx(struct nl_out *out, const struct rdma_restrack_entry *entry)
 	nl_put_u32(out, RDMA_NLDEV_ATTR_RES_CTXN, entry->id);
 }
 
-/** struct users - the QPs of an SRQ as they are found: consecutive numbers are one entry */
+/** struct users - the QPs of an SRQ, while they are listed: one entry is a range of QPNs */
 struct users {
 	struct nl_out *out;
 	const struct ib_srq *srq;
-	u32 first, last; /* of the entry under way; last < first: there is none */
+	u32 first, last; /* the range that is being extended; last < first: there is none */
 };
 
 static void put_range(const struct users *users)
@@ -231,7 +232,7 @@ static int put_user(const struct rdma_restrack_entry *entry, void *ctx)
 	}
 	put_range(users);
 	users->first = users->last = qp->qp_num;
-	return users->out->bytes > NLDEV_DATAGRAM_BYTES / 2; /* no more of them than a reader has room for */
+	return users->out->bytes > NLDEV_DATAGRAM_BYTES / 2; /* a reader's buffer has room for no more */
 }
 
 static void put_users(struct nl_out *out, const struct ib_srq *srq)

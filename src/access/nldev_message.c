@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Netlink messages: requests are read, answers are put together. Pure. */
+/* Netlink messages: parsing of requests and construction of answers, without I/O. */
 #include "access/nldev_private.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 /* --- requests --- */
 
-/* the attributes that a request can name something by */
+/* The attributes by which a request selects a device, a port or an object. */
 static void take(struct nl_request *r, u16 type, u32 value)
 {
 	switch (type) {
@@ -29,7 +29,7 @@ static void take(struct nl_request *r, u16 type, u32 value)
 		r->has_id = true;
 		r->id = value;
 		break;
-	default: /* as the kernel does: what is not asked by is not looked at */
+	default: /* like the kernel, ignore an attribute that does not select anything */
 		break;
 	}
 }
@@ -74,7 +74,7 @@ int nl_parse(const void *data, size_t bytes, struct nl_request *r)
 
 /* --- answers --- */
 
-/* Return: room for @bytes at the end, zeroed up to the alignment; NULL: there is none */
+/* Return: space for @bytes at the end, whose padding is zeroed; NULL: there is no space */
 static char *reserve(struct nl_out *out, size_t bytes)
 {
 	char *at = out->data + out->bytes;
