@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Sessions of the "sdp" endpoint. A session is one SDP socket, and maybe a TCP socket that
- * listens on the same port: connections of both go to the program in the order of arrival.
+ * Sessions of the "sdp" endpoint. A session is one SDP socket. It may have a TCP socket that listens
+ * on the same port: connections of both are passed to the program in the order of arrival.
  *
- * A session whose program does not wait for its connection (ABI_SDP_PENDING) is detached: its
- * descriptor is closed when the addresses are known, and it ends with the outcome.
+ * A program need not wait until its connection is established (ABI_SDP_PENDING). Such a session is
+ * detached: softibd closes its descriptor when the addresses are known, and the session ends when the
+ * connection attempt has succeeded or failed.
  */
 #include "access/sdp.h"
 
@@ -24,8 +25,8 @@
 
 #define ACCEPTS_PER_TURN 16
 #define FDS_OF_A_SESSION 3
-#define BACKLOG_MAX	 4096 /* connections that the program has not accepted */
-#define DETACHED_MAX	 512  /* sessions; further programs wait for their connections */
+#define BACKLOG_MAX	 4096 /* connections of a session that the program has not accepted */
+#define DETACHED_MAX	 512  /* detached sessions; further programs wait for their connections */
 
 struct sdp_endpoint {
 	struct rt *rt;
@@ -35,24 +36,24 @@ struct sdp_endpoint {
 	struct list_head relays; /* sdp_relay.c */
 };
 
-/** struct waiting - a connection that the program's socket had no room for */
+/** struct waiting - an accepted connection for which the session's socket had no room */
 struct waiting {
 	struct list_head node;
 	struct abi_sdp_names names;
-	int fd[2]; /* the connection; its memory, or -1 */
+	int fd[2]; /* the connection, and its shared memory or -1 */
 };
 
 struct session {
 	struct list_head node;
 	struct sdp_endpoint *endpoint;
-	struct sdp_socket *socket; /* NULL: the opening message has not come */
+	struct sdp_socket *socket; /* NULL: the opening message has not arrived */
 	pid_t pid; /* of the program; 0: not known */
 	int fd, tcp_fd;
 	struct rt_io io, tcp_io;
 	bool connecting, listening;
 	bool dialling; /* the TCP socket is connecting */
-	bool pending, detached; /* the program does not wait; and has its answer */
-	int stream_fd;		/* pending: softibd's end of the stream */
+	bool pending, detached; /* pending: the program does not wait; detached: it has been answered */
+	int stream_fd;		/* softibd's end of the stream of a pending connection; -1 */
 	u32 filler_bytes;
 	union abi_sdp_address peer;
 	struct list_head queue; /* struct waiting */
@@ -103,7 +104,7 @@ static void close_session(struct session *s)
 	rt_free(s);
 }
 
-/* from a callback of the socket itself */
+/* End the session later, because a callback of its own socket is running. */
 static void close_soon(struct session *s)
 {
 	rt_work_queue(s->endpoint->rt, &s->end);
@@ -149,7 +150,7 @@ static void watch(struct session *s)
 		rt_io_watch(&s->tcp_io, !full, false);
 }
 
-/* Return: 0; -errno: the program is gone */
+/* Return: 0; -errno: the program has closed its socket */
 static int send_queue(struct session *s)
 {
 	int ret = 0;
@@ -165,7 +166,8 @@ static int send_queue(struct session *s)
 	return ret == -EAGAIN ? 0 : ret;
 }
 
-/* @fd: consumed; @memory: the caller's; -1: none. Return: 0; -errno */
+/* Pass a connection to the program. @fd: ownership is taken, also on failure; @memory: remains the
+ * caller's; -1: none. Return: 0; -errno */
 static int hand_over(struct session *s, int fd, const struct abi_sdp_names *names, int memory)
 {
 	struct waiting *w;
@@ -206,7 +208,8 @@ static void on_tcp(struct rt_io *io, bool readable, bool writable)
 
 /* --- pending connections --- */
 
-/* What made the program's end unwritable is under way no more. */
+/* Receive the bytes that kept the program's end from becoming writable while the connection was pending.
+ * Return: false: they are not all there */
 static bool discard_filler(const struct session *s)
 {
 	char bytes[16384];
@@ -223,7 +226,8 @@ static bool discard_filler(const struct session *s)
 	return true;
 }
 
-/* @error: 0; an errno. The name comes first: a program that is woken asks for it */
+/* Tell the program of a pending connection the outcome: @error is 0 or an errno. The outcome is the name
+ * of the stream's end. It is bound first, because a program that is woken reads it at once. */
 static void announce(struct session *s, int error)
 {
 	struct sockaddr_un addr;
@@ -234,7 +238,7 @@ static void announce(struct session *s, int error)
 		shutdown(s->stream_fd, SHUT_RDWR);
 }
 
-/* The TCP socket is connected, or is not. */
+/* The attempt to connect the TCP socket has succeeded or failed. */
 static void on_dialled(struct rt_io *io, bool readable, bool writable)
 {
 	struct session *s = container_of(io, struct session, tcp_io);
@@ -251,7 +255,7 @@ static void on_dialled(struct rt_io *io, bool readable, bool writable)
 	close_session(s);
 }
 
-/* The peer has no SDP. Return: is its TCP being tried? */
+/* The peer does not speak SDP: try TCP. Return: false: there is no attempt under way */
 static bool dial(struct session *s)
 {
 	const struct sockaddr *addr = &s->peer.any;
@@ -293,7 +297,8 @@ static void on_connected(void *ctx, int error, const struct rdma_addr *addr, int
 	close_soon(s);
 }
 
-/* The program has its answer, and closes its descriptor of the session. */
+/* The addresses of a pending connection are known: answer the program, which then closes its descriptor
+ * of the session. */
 static void on_resolved(void *ctx, const struct rdma_addr *addr, int memory)
 {
 	const struct abi_sdp_names names = put_names(addr);
@@ -351,7 +356,7 @@ static int do_listen(struct session *s, int backlog)
 			       listen(s->tcp_fd, backlog > 0 ? backlog : 1)))
 		return -errno;
 	if (s->listening)
-		return 0; /* another backlog */
+		return 0; /* a further listen() only changes the backlog */
 	return sdp_socket_listen(s->socket, 0);
 }
 
@@ -363,7 +368,7 @@ static void begin_listening(struct session *s)
 	watch(s);
 }
 
-/* @fds: a TCP socket that may be tried is the second one. Return: 0; -errno */
+/* @fds: the second one, if any, is a TCP socket to try if the peer does not speak SDP. Return: 0; -errno */
 static int prepare_pending(struct session *s, const struct abi_sdp_request *request, int *fds)
 {
 	if (request->number < 0 || request->number > ABI_SDP_FILLER_MAX ||
@@ -412,7 +417,7 @@ static int serve_request(struct session *s, const struct abi_sdp_request *reques
 	else if (request->op == ABI_SDP_CONNECT)
 		ret = do_connect(s, request, fds);
 	if (!ret && request->op == ABI_SDP_CONNECT)
-		return 0; /* on_connected() answers */
+		return 0; /* on_connected() will answer */
 	addr.src_addr = *sdp_socket_address(s->socket);
 	names = put_names(&addr);
 	if (answer(s, ret, &names, request->op == ABI_SDP_CONNECT ? &s->tcp_fd : NULL))
@@ -451,7 +456,7 @@ static int open_socket(struct session *s, const void *message, size_t bytes)
 	return 0;
 }
 
-/* Return: 0; other: the session is over */
+/* Return: 0; else the session is to be closed */
 static int take_message(struct session *s, const void *message, size_t bytes, int *fds)
 {
 	struct abi_sdp_request request;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Each direction has one buffer, which is filled again when it is empty: a receiver that does
- * not read thus holds its sender back. The end of a direction is passed on as such.
+ * Each direction has one buffer, which is refilled only when it is empty, so that a receiver that
+ * does not read stops its sender by flow control. The end of a stream is passed on by shutdown().
  */
 #include "access/sdp_relay.h"
 
@@ -11,11 +11,11 @@
 #include "runtime/posix/closer.h"
 
 #define BUFFER_BYTES 65536
-#define ROUNDS_PER_TURN 8 /* of one direction */
+#define ROUNDS_PER_TURN 8 /* reads and writes of one direction in one turn of the loop */
 
-/** struct flow - one direction. @ended: all that came is passed on, and so is the end */
+/** struct flow - one direction. @ended: all bytes and the end of the stream have been passed on */
 struct flow {
-	uint32_t at, bytes; /* of the buffer: delivered, filled */
+	uint32_t at, bytes; /* of the buffer, @bytes are filled and @at of these delivered */
 	bool ended;
 	uint8_t buffer[BUFFER_BYTES];
 };
@@ -24,7 +24,7 @@ struct relay {
 	struct list_head node;
 	int fd[2];
 	struct rt_io io[2];
-	struct flow flow[2]; /* that from fd[i] to fd[!i] */
+	struct flow flow[2]; /* flow[i] is from fd[i] to fd[!i] */
 };
 
 static void end(struct relay *r)
@@ -37,13 +37,13 @@ static void end(struct relay *r)
 	rt_free(r);
 }
 
-/* of a call on a socket. Return: is there nothing to do now? Else the socket has failed */
+/* Judge the result @n of send(). Return: true: try again later; false: it succeeded, or the socket failed */
 static bool may_wait(ssize_t n)
 {
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* Return: the bytes that moved into or out of the buffer; 0: none now; -1: a socket failed */
+/* Return: the number of bytes read or written; 0: none can be now; -1: a socket failed */
 static ssize_t move_some(struct relay *r, int from)
 {
 	struct flow *f = &r->flow[from];

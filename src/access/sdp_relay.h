@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Carries bytes between two stream sockets: the program's, which waited for a connection by SDP,
- * and a TCP socket, because the peer turned out to have no SDP (ABI_SDP_PENDING).
+ * A relay copies bytes between two stream sockets: that of a program whose connection by SDP was
+ * pending (ABI_SDP_PENDING), and a TCP socket, which is used because the peer does not speak SDP.
  */
 #ifndef SOFTIB_ACCESS_SDP_RELAY_H
 #define SOFTIB_ACCESS_SDP_RELAY_H
@@ -9,13 +9,13 @@
 #include "runtime/posix/rt_posix.h"
 
 /**
- * sdp_relay_begin() - until both directions have ended, or one of the sockets fails
- * @all: the list that it joins
- * @program, @tcp: sockets that are connected; the relay's from now on, if there is one
+ * sdp_relay_begin() - relay until both directions have ended, or one of the sockets fails
+ * @all: the list that the relay is added to
+ * @program, @tcp: connected sockets; on success, the relay owns them
  * Return: 0; -ENOMEM
  */
 int sdp_relay_begin(struct rt *rt, struct list_head *all, int program, int tcp);
-/** sdp_relay_end_all() - end those of the list */
+/** sdp_relay_end_all() - end all relays in the list, and close their sockets */
 void sdp_relay_end_all(struct list_head *all);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Sessions of programs with the RDMA CM. The opening answer carries the socket of
- * commands; the first socket has one byte for each piece of news, so that it can be
- * polled as the device file can. Either one's end is the end of the session.
+ * Sessions of programs with the RDMA CM. The answer to the opening message carries a second socket, for
+ * commands. The first socket then has one byte for each event, so that a program can poll it like the
+ * device file. The session ends when either socket is closed.
  */
 #include "access/ucma.h"
 
@@ -23,7 +23,7 @@ struct ucma {
 	struct rt *rt;
 	struct listener *listener;
 	struct list_head sessions;
-	struct list_head ids[BUCKETS], mcasts[BUCKETS]; /* by number */
+	struct list_head ids[BUCKETS], mcasts[BUCKETS]; /* hashed by number */
 	u32 next_number;
 	struct ucma_page page;
 	_Alignas(8) char in[ABI_MESSAGE_MAX];
@@ -111,7 +111,7 @@ static void move(struct ucma_id *id, struct ucma_session *to)
 	}
 	id->session->num_ids--;
 	id->session->guest.bytes -= UCMA_ID_BYTES;
-	to->guest.bytes += UCMA_ID_BYTES; /* it remains charged to its first node */
+	to->guest.bytes += UCMA_ID_BYTES; /* the charge to the node of the first session remains */
 	list_del(&id->node);
 	id->session = to;
 	list_add_tail(&id->node, &to->ids);
@@ -128,7 +128,7 @@ u32 ucma_id_move(struct ucma_id *id, struct ucma_session *to)
 
 u32 ucma_id_drop(struct ucma_id *id)
 {
-	u32 told = ucma_events_drop(id, NULL); /* first, or each membership looks at all */
+	u32 told = ucma_events_drop(id, NULL); /* first: each membership searches the list that is left */
 
 	while (!list_empty(&id->mcasts))
 		told += ucma_mcast_leave(
@@ -234,7 +234,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 	n = rt_receive(s->fd, s->ucma->in, sizeof(s->ucma->in), MSG_DONTWAIT, NULL, 0);
 	if (n == -EAGAIN || n == -EINTR)
 		return;
-	if (n > 0 && s->control_fd >= 0) /* nothing is said there any more */
+	if (n > 0 && s->control_fd >= 0) /* ignore messages after the opening message */
 		return;
 	ret = n > 0 ? open_file(s, (size_t)n) : -ECONNRESET;
 	if (!ret)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The rdma_cm endpoint: what /dev/infiniband/rdma_cm is to programs, on the socket
- * "rdma_cm" (abi/session.h). Each connection is one opening of the file; when it ends,
- * its ids are destroyed and their peers are told.
+ * The rdma_cm endpoint: the counterpart of /dev/infiniband/rdma_cm, on the socket "rdma_cm"
+ * (abi/session.h). Each connection stands for one open file. When it ends, its ids are destroyed, which
+ * disconnects their peers.
  */
 #ifndef SOFTIB_ACCESS_UCMA_H
 #define SOFTIB_ACCESS_UCMA_H
@@ -12,10 +12,11 @@
 struct ucma;
 struct peer;
 
-/** ucma_create() - @dir: the runtime directory; NULL: no socket, for tests. 0; -errno */
+/** ucma_create() - listen on @dir/rdma_cm. @dir: NULL: do not listen; peers are passed to ucma_serve()
+ *  Return: 0; as listener_create() */
 int ucma_create(struct rt *rt, const char *dir, struct ucma **out);
 void ucma_destroy(struct ucma *ucma);
-/** ucma_serve() - @fd is a connected socket, and now the endpoint's */
+/** ucma_serve() - begin a session with the peer at @fd (non-blocking), and take ownership of @fd */
 void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer);
 
 #endif

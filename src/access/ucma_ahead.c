@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Answers to what librdmacm asks as soon as it has an event, and the counts of changes by which
- * it knows whether they still hold (abi/ahead.h).
+ * Answers in advance to the queries that librdmacm makes as soon as it has an event, and the change
+ * counters by which it finds out whether an answer is still valid (abi/ahead.h). They save a round trip
+ * to softibd for each query.
  *
- * An id changes by a command of its program other than a question, by an event, whether or not the
- * program hears of it, and by whatever changes its device's ports.
+ * An id is changed by a command of its program other than a query, by an event, even one that is not
+ * reported to the program, and by a change of a port of its device.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -133,7 +134,7 @@ struct ask {
 #define PATH  {RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_PATH}
 #define ATTR(state) {RDMA_USER_CM_CMD_INIT_QP_ATTR, IB_QPS_##state}
 
-/* what librdmacm asks after an event, until its program or another event changes the id */
+/* The queries of librdmacm after an event, before its program or another event changes the id. */
 static const struct {
 	enum rdma_cm_event_type event;
 	struct ask ask[ASKS_MAX];
@@ -144,7 +145,7 @@ static const struct {
 	{RDMA_CM_EVENT_CONNECT_RESPONSE, {ATTR(INIT), ATTR(RTR), ATTR(RTS)}},
 };
 
-/* Return: bytes; 0: there is no such answer, or no room for it */
+/* Return: the length of the answer; 0: the query fails, or there is no room for the answer */
 static size_t put_answer(struct ucma_id *id, const struct ask *ask, u8 *out, size_t room)
 {
 	struct abi_ahead_answer head = {.cmd = ask->cmd, .option = ask->option};

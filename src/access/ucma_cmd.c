@@ -8,7 +8,7 @@
 
 /* --- ids --- */
 
-/* Return: false: no QP of this type is connected */
+/* Return: false: the RDMA CM does not connect QPs of this type */
 static bool qp_type_of(const struct rdma_ucm_create_id *cmd, enum ib_qp_type *type)
 {
 	*type = cmd->ps == RDMA_PS_UDP || cmd->ps == RDMA_PS_IPOIB ? IB_QPT_UD : IB_QPT_RC;
@@ -45,7 +45,8 @@ static int create_id(struct ucma_call *call)
 	return 0;
 }
 
-/* what follows the kernel's response is for who reads the bytes of news */
+/* softib's addition to the kernel's response: @told is the number of bytes of dropped events, which the
+ * reader of the socket has to skip. */
 struct destroyed {
 	struct rdma_ucm_destroy_id_resp resp;
 	u32 told;
@@ -82,7 +83,7 @@ static int migrate_id(struct ucma_call *call)
 
 /* --- addresses and routes --- */
 
-/* Older commands have room for an IPv6 address, which is less than an address of AF_IB takes. */
+/* The older commands have room for an IPv6 address, which is shorter than an address of AF_IB. */
 static bool is_ip(const struct sockaddr_in6 *addr)
 {
 	return addr->sin6_family == AF_INET || addr->sin6_family == AF_INET6;
@@ -165,7 +166,7 @@ static int connect_id(struct ucma_call *call)
 	struct rdma_conn_param param = conn_param(&cmd->conn_param);
 	struct ib_cm_ece ece = {0};
 
-	if (call->in_bytes >= sizeof(*cmd)) /* older programs do not have it */
+	if (call->in_bytes >= sizeof(*cmd)) /* the command of an older program ends before ece */
 		ece = ece_of(&cmd->ece);
 	if (!cmd->conn_param.valid)
 		return -EINVAL;
@@ -298,9 +299,9 @@ static int leave_mcast(struct ucma_call *call)
 	return 0;
 }
 
-/* --- news and options --- */
+/* --- events and options --- */
 
-/* Answers ahead stand behind the whole response, however short the program's room for it is. */
+/* Answers in advance follow the whole response, even if the program has room for only a part of it. */
 static int get_event(struct ucma_call *call)
 {
 	struct ucma_session *s = call->session;
@@ -344,8 +345,8 @@ static int set_int_option(struct ucma_call *call, u32 name, const u8 *bytes)
 	return -ENOSYS;
 }
 
-/* The path by which to connect, in place of rdma_resolve_route(): the first that goes both ways, for
- * MADs too. ROUTE_RESOLVED follows, as after a query. */
+/* Set the path of the connection, in place of rdma_resolve_route(): the first record that is for both
+ * directions and for MADs as well. The event ROUTE_RESOLVED follows, as after rdma_resolve_route(). */
 static int set_ib_path(struct ucma_call *call, const u8 *records, size_t bytes)
 {
 	struct rdma_cm_event event = {.event = RDMA_CM_EVENT_ROUTE_RESOLVED};
@@ -367,7 +368,7 @@ static int set_ib_path(struct ucma_call *call, const u8 *records, size_t bytes)
 	return ret ? ret : ucma_on_event(call->id->cm_id, &event);
 }
 
-/* What the option's value says follows the command. */
+/* The value of the option follows the command. */
 static int set_option(struct ucma_call *call)
 {
 	const struct rdma_ucm_set_option *cmd = call->in;
@@ -383,7 +384,7 @@ static int set_option(struct ucma_call *call)
 		return rdma_set_ack_timeout(call->id->cm_id, *value);
 	if (cmd->optname == RDMA_OPTION_ID_TOS && cmd->optlen == sizeof(u8))
 		rdma_set_service_type(call->id->cm_id, *value);
-	/* another length, which Linux refuses, says nothing here */
+	/* A value of another length, which Linux refuses, is ignored. */
 	if (cmd->optname == RDMA_OPTION_ID_TOS)
 		return cmd->optlen ? 0 : -EINVAL;
 	return cmd->optlen == sizeof(int) ? set_int_option(call, cmd->optname, value)
@@ -399,10 +400,10 @@ static int set_option(struct ucma_call *call)
 
 /* clang-format off */
 static const struct {
-	size_t in_bytes; /* at least; what newer programs add is not looked at */
-	size_t id_at; /* where the command names one of the session's ids; NO_ID */
+	size_t in_bytes; /* the least length; additions of newer programs are ignored */
+	size_t id_at; /* offset of the number of an id of the session; NO_ID */
 	int (*run)(struct ucma_call *call);
-	bool asks; /* and changes nothing */
+	bool asks; /* the command is a query, and changes nothing */
 } commands[] = {
 	[RDMA_USER_CM_CMD_CREATE_ID] = {sizeof(struct rdma_ucm_create_id), NO_ID, create_id},
 	[RDMA_USER_CM_CMD_DESTROY_ID] = {WHOLE(destroy_id), destroy_id},
@@ -442,7 +443,7 @@ static bool find_id(struct ucma_call *call, size_t id_at)
 
 int ucma_ask(struct ucma_id *id, u32 cmd, u32 option, void *out, size_t *out_bytes)
 {
-	/* struct rdma_ucm_init_qp_attr has the same members, the state for the option */
+	/* struct rdma_ucm_init_qp_attr has the same layout, with the state in the place of the option */
 	const struct rdma_ucm_query in = {.id = id->number, .option = option};
 	struct ucma_call call = {
 		.session = id->session,

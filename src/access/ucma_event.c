@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* News of a program's ids: queued until GET_EVENT takes them. */
+/* Events of a program's ids, which are queued until RDMA_USER_CM_CMD_GET_EVENT reads them. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -82,7 +82,7 @@ void ucma_event_free(struct ucma_event *event)
 	rt_free(event);
 }
 
-/* out of the queue; nobody hears of the request that it told of */
+/* Remove an event from the queue. The id of a connect request is destroyed, as it was never reported. */
 static void drop(struct ucma_event *event)
 {
 	struct ucma_id *request = event->request;
@@ -139,8 +139,8 @@ u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to)
 	return moved - unsent;
 }
 
-/* A request's id becomes one of the listener's program, which names it when it accepts.
- */
+/* Add the id of a connect request to the session of its listener. The program names it by
+ * RDMA_USER_CM_CMD_ACCEPT. */
 static struct ucma_id *id_of_request(struct rdma_cm_id *cm_id, struct ucma_id *listener)
 {
 	struct ucma_id *id = ucma_id_add(listener->session, 0);
@@ -165,7 +165,7 @@ static void name_mcast(struct ucma_event *news, const struct rdma_cm_event *even
 	news->resp.id = news->mcast->number;
 }
 
-/* Return: NULL: no memory, or the programs of the node have their share */
+/* Return: NULL: there is no memory, or the node's quota is used up */
 static struct ucma_event *alloc(struct ucma_session *s)
 {
 	struct guest_node *charged = guest_take(&s->guest, sizeof(struct ucma_event));
@@ -194,8 +194,8 @@ int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 		if (news)
 			guest_give(news->charged, &id->session->guest, sizeof(*news));
 		rt_free(news);
-		return request; /* refused; other news are lost, as in a kernel without
-				   memory */
+		return request; /* a request is rejected; another event is lost, as in a kernel
+				   without memory */
 	}
 	news->resp.uid = id->uid;
 	news->resp.id = told->number;

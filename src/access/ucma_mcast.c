@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Multicast memberships of programs' ids. The program knows each by a number and a name
- * of its own, as it does an id. */
+/* Multicast memberships of programs' ids. Like an id, a membership has a number, and a name that the
+ * program has chosen (uid). */
 #include <errno.h>
 #include <string.h>
 
 #include "access/ucma_private.h"
 #include "rdma/ib_sa.h"
 
-/* Return: the join state; 0: the flags are none */
+/* Return: the JoinState; 0: the flags are invalid */
 static u8 join_state(u16 flags)
 {
 	switch (flags) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a program may ask of its RDMA CM id: addresses, GIDs and paths. */
+/* Queries about an id of the RDMA CM: addresses, GIDs and paths. */
 #include <netinet/in.h>
 #include <string.h>
 
@@ -46,7 +46,7 @@ int ucma_query_route(struct ucma_call *call)
 	if (cm_id->route.path_rec)
 		put_path(&resp.ib_route[0], cm_id->route.path_rec);
 	resp.num_paths = (u32)cm_id->route.num_paths;
-	/* without the index the adapter is found by its GUID */
+	/* A librdmacm without ibdev_index finds the adapter by its GUID. */
 	ucma_respond(call, &resp, offsetof(struct rdma_ucm_query_route_resp, ibdev_index));
 	return 0;
 }

@@ -11,39 +11,39 @@
 #include "rdma/ib_mad.h"
 
 #define UMAD_AGENTS 32		    /* per open port, as the kernel's limit */
-#define UMAD_QUEUE_MAX 16384	    /* records that wait for a slow reader */
-#define UMAD_QUEUE_BYTES (64u << 20) /* of them */
+#define UMAD_QUEUE_MAX 16384	    /* records that are queued for a slow reader */
+#define UMAD_QUEUE_BYTES (64u << 20) /* total length of these records */
 #define UMAD_MESSAGE_MAX (64u << 20) /* bytes of one RMPP message */
-#define UMAD_SENDS_BYTES (64u << 20) /* of a session's sends that are under way */
-#define UMAD_SEND_OVERHEAD 1024	    /* what a send takes beside its MAD, at most */
+#define UMAD_SENDS_BYTES (64u << 20) /* memory of the sends of a session that have not completed */
+#define UMAD_SEND_OVERHEAD 1024	    /* memory of a send besides its MAD, at most */
 
 struct umad_session;
 
-/** struct umad_agent - a registration; its id is its place in the table. It outlives
- *  its session by as long as it takes to cancel its sends, some in each turn */
+/** struct umad_agent - a registration; its id is its index in the session's table. After the end of the
+ *  session it exists until its sends are cancelled, a batch in each turn of the loop */
 struct umad_agent {
-	struct umad_session *session; /* NULL: it ends */
+	struct umad_session *session; /* NULL: the agent is being destroyed */
 	uint32_t id;
 	struct ib_mad_agent *mad;
 	struct list_head sends; /* struct umad_send, not completed and not cancelled */
-	size_t send_bytes; /* of all of them that its session is charged for */
-	size_t recv_bytes; /* of its reassemblies that its session is charged for */
-	struct guest_node *charged; /* for these, if they are not 0 */
-	struct list_head node;	/* in umad_ends.agents, when it ends */
+	size_t send_bytes; /* memory of these sends that the session is charged for */
+	size_t recv_bytes; /* memory of reassemblies that the session is charged for */
+	struct guest_node *charged; /* the node that is charged for these, unless they are 0 */
+	struct list_head node;	/* in umad_ends.agents while the agent is being destroyed */
 };
 
-/** struct umad_ends - the agents of an endpoint that end */
+/** struct umad_ends - the agents of an endpoint that are being destroyed */
 struct umad_ends {
 	struct rt *rt;
 	struct rt_work work;
 	struct list_head agents;
 };
 
-/** struct umad_record - what one read() returns, waiting for its reader */
+/** struct umad_record - a record that one read() of the program will return */
 struct umad_record {
 	struct list_head node;
-	size_t bytes; /* of the whole record, header included */
-	struct ib_mad_recv_wc *segments; /* of a long message, which mad has the header of; NULL */
+	size_t bytes; /* length of the whole record, including the header */
+	struct ib_mad_recv_wc *segments; /* of a long message, of which @mad has only the header; NULL */
 	struct guest_node *charged; /* NULL: it is not queued */
 	struct ib_user_mad mad;
 };
@@ -64,31 +64,31 @@ struct umad_session {
 	struct umad_load *load; /* a long record that is being read; NULL */
 	struct umad_store *store; /* a long message that becomes a memfd; NULL */
 	struct umad_agent *agent[UMAD_AGENTS]; /* NULL: free */
-	size_t send_bytes;	/* of its sends under way; UMAD_SENDS_BYTES at most */
+	size_t send_bytes;	/* memory of its sends; UMAD_SENDS_BYTES at most */
 	struct list_head queue; /* records */
 	unsigned queue_len;
 	size_t queue_bytes;
-	struct rt_work flush; /* queued while records of this turn are */
+	struct rt_work flush; /* sends the records that were queued in this turn */
 };
 
 /* umad_agent.c */
 /** umad_ioctl() - answer one message of the control socket.
  *  Return: 0; -errno when the answer could not be sent */
 int umad_ioctl(struct umad_session *s, const void *message, size_t bytes);
-/** umad_agents_drop() - end the agents of @s. Their sends are cancelled by and by */
+/** umad_agents_drop() - end the agents of @s. Their sends are cancelled in the next turns of the loop */
 void umad_agents_drop(struct umad_session *s);
 void umad_ends_init(struct umad_ends *ends, struct rt *rt);
-/** umad_ends_finish() - end the rest of what ends on @device now; NULL: on all */
+/** umad_ends_finish() - destroy the agents of @device (NULL: of all devices) in @ends at once */
 void umad_ends_finish(struct umad_ends *ends, const struct ib_device *device);
 
 /* umad_send.c */
-/** struct umad_send - what is kept of a record until its send completes */
+/** struct umad_send - a send, and the part of its record that is needed when it completes */
 struct umad_send {
 	struct umad_agent *agent;
-	struct list_head node; /* in the agent's sends; in none: it is cancelled */
+	struct list_head node; /* in the agent's sends; in no list once it is cancelled */
 	struct ib_mad_send_buf *msg;
-	size_t bytes; /* that its session is charged for */
-	struct guest_node *charged; /* for them */
+	size_t bytes; /* memory that its session is charged for */
+	struct guest_node *charged; /* the node that is charged for it */
 	struct ib_user_mad_hdr hdr;
 	uint8_t head[IB_MGMT_RMPP_HDR];
 };
