@@ -46,7 +46,7 @@ int ucma_query_route(struct ucma_call *call)
 	if (cm_id->route.path_rec)
 		put_path(&resp.ib_route[0], cm_id->route.path_rec);
 	resp.num_paths = (u32)cm_id->route.num_paths;
-	/* A librdmacm without ibdev_index finds the adapter by its GUID. */
+	/* Without ibdev_index in the response, librdmacm finds the adapter by its GUID. */
 	ucma_respond(call, &resp, offsetof(struct rdma_ucm_query_route_resp, ibdev_index));
 	return 0;
 }

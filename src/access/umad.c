@@ -26,7 +26,7 @@ struct umad {
 	_Alignas(8) char in[ABI_MESSAGE_MAX];
 };
 
-/* the fabric's endpoint; NULL */
+/* Return: the endpoint of the fabric of @device; NULL: there is none */
 static struct umad *endpoint_of(const struct ib_device *device)
 {
 	return rt_local(device->rt, RT_LOCAL_UMAD);
@@ -102,7 +102,7 @@ static void on_control(struct rt_io *io, bool readable, bool writable)
 
 	if (n == -EAGAIN || n == -EINTR)
 		return;
-	/* a program that has closed one of the two sockets, or does not read it, keeps the other */
+	/* If the program has closed one of the two sockets or does not read it, the other remains usable. */
 	if (n <= 0 || umad_ioctl(s, s->umad->in, (size_t)n))
 		rt_io_watch(io, false, false);
 }

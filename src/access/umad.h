@@ -13,15 +13,14 @@ struct umad;
 
 /**
  * umad_create() - register with the core and listen on @dir/umad
- * @dir: NULL: do not listen; umad_serve() brings the peers
+ * @dir: NULL: do not listen; peers are passed to umad_serve()
  * Return: 0; as listener_create()
  */
 int umad_create(struct rt *rt, const char *dir, struct umad **umad);
 void umad_destroy(struct umad *umad);
-/** umad_serve() - a session with the peer at @fd (non-blocking), which is
- *  the endpoint's from now on */
+/** umad_serve() - begin a session with the peer at @fd (non-blocking), and take ownership of @fd */
 void umad_serve(struct umad *umad, int fd, const struct peer *peer);
-/** umad_num_sessions() - open connections */
+/** umad_num_sessions() - Return: the number of connections */
 unsigned int umad_num_sessions(const struct umad *umad);
 
 #endif

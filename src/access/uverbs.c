@@ -18,20 +18,20 @@
 #include "runtime/posix/closer.h"
 
 #define MESSAGES_PER_TURN 32
-#define FDS_OF_A_SESSION (ABI_CONTEXT_FDS + 5) /* its sockets, and our ends of the others */
+#define FDS_OF_A_SESSION (ABI_CONTEXT_FDS + 5) /* those of the context, and softibd's ends of sockets */
 
 struct uverbs {
 	struct rt *rt;
 	struct listener *listener;
 	struct list_head sessions;
 	unsigned int num_sessions;
-	uint32_t last_number; /* of a session */
+	uint32_t last_number; /* the struct session.number that was assigned last */
 	bool memlock; /* registered memory counts against RLIMIT_MEMLOCK */
-	bool net_raw; /* frames are for those with CAP_NET_RAW */
+	bool net_raw; /* only programs with CAP_NET_RAW may send frames */
 	uint64_t in[ABI_MESSAGE_MAX / 8], out[UVERBS_RESPONSE_MAX / 8];
 };
 
-/* the fabric's endpoint; NULL */
+/* Return: the endpoint of the fabric of @device; NULL: there is none */
 static struct uverbs *endpoint_of(const struct ib_device *device)
 {
 	return rt_local(device->rt, RT_LOCAL_UVERBS);
@@ -90,7 +90,7 @@ static bool destroys_qp(const struct session *s, size_t bytes)
 	return s->context && hdr.command == IB_USER_VERBS_CMD_DESTROY_QP;
 }
 
-/* Keep the command of @bytes until then. Return: false if there is no memory */
+/* Keep a command of @bytes until the packets are forwarded. Return: false if there is no memory */
 static bool keep_command(struct session *s, size_t bytes)
 {
 	s->command = rt_zalloc(bytes);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The table of commands, and those of devices, protection domains, CQs and
- * SRQs. A handler turns the structs of <rdma/ib_user_verbs.h> into calls of
- * the core: lengths were checked against the table, everything else that the
- * program wrote is checked by the core or here. An object's data path is the
- * program's own; what the daemon keeps of it is its number, its limits, its
- * state and its place in the clean-up.
+ * The table of commands, and the commands for devices, protection domains, CQs and SRQs. A handler
+ * converts the structs of <rdma/ib_user_verbs.h> into calls of the core. Their lengths have been
+ * checked against the table; the core or the handler checks all other values. The data path of an
+ * object is in the program. softibd has the object's number, limits and state, and destroys the object
+ * when the program ends.
  */
 #include "access/uverbs_private.h"
 
@@ -45,7 +44,7 @@ static int cmd_get_context(struct call *call)
 	return 0;
 }
 
-/* "1.2.3" as the three numbers that the struct has room for */
+/* Convert a version such as "1.2.3" to the three numbers of the struct's fw_ver. */
 static u64 pack_version(const char *text)
 {
 	unsigned int major = 0, minor = 0, sub = 0;
@@ -211,13 +210,13 @@ static int cmd_dealloc_pd(struct call *call)
 	return ib_uobject_destroy(call->session->context, IB_UOBJECT_PD, in->pd_handle);
 }
 
-/* --- completion queues. Their channels are the program's own. --- */
+/* --- completion queues; completion channels exist only in the program --- */
 
 static int cmd_create_comp_channel(struct call *call)
 {
 	struct ib_uverbs_create_comp_channel_resp *out = call->out;
 
-	out->fd = UINT32_MAX; /* none of ours: events are raised in the program */
+	out->fd = UINT32_MAX; /* no descriptor of softibd: the library raises the events itself */
 	return 0;
 }
 
@@ -258,7 +257,7 @@ static int cmd_resize_cq(struct call *call)
 	return ret;
 }
 
-/* The program counts the events that it raised itself: none are ours. */
+/* The library counts the completion events of a CQ, since it raises them. softibd has none to count. */
 static int cmd_destroy_cq(struct call *call)
 {
 	const struct ib_uverbs_destroy_cq *in = call->in;
@@ -323,7 +322,7 @@ static int cmd_create_xsrq(struct call *call)
 	return create_srq(call, in->user_handle, in->pd_handle, &attr);
 }
 
-/* The program says which file its descriptor is of: uverbs takes no descriptors. */
+/* The program names the file of its descriptor by device and inode, as uverbs receives no descriptors. */
 static int cmd_open_xrcd(struct call *call)
 {
 	const struct ib_uverbs_open_xrcd *in = call->in;

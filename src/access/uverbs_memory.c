@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Commands of memory regions, windows and device memory. The memory is the program's and is
- * touched by its own engine only; here a key is given out and the account of
- * locked memory kept, which limits nothing unless uverbs_enforce_memlock()
- * asked for it.
+ * Commands for memory regions, memory windows and device memory. The memory belongs to the program, and
+ * only the program's engine accesses it. softibd assigns the keys, and accounts the locked memory, which
+ * is limited only after uverbs_enforce_memlock().
  */
 #include "access/uverbs_private.h"
 
@@ -19,8 +18,8 @@ static int charge(struct ib_uobject *uobject, u64 bytes)
 	return ret;
 }
 
-/* A length that wraps is the core's to refuse: it is charged nothing. Nor is memory that
- * is paged on demand: no adapter would pin it. */
+/* A region whose end wraps around is charged nothing, since the core will refuse it. Memory that is
+ * paged on demand is charged nothing, since no adapter would pin it. */
 static u64 charge_of(u64 start, u64 length, u32 access)
 {
 	if (start + length < start || access & IB_ACCESS_ON_DEMAND)
@@ -64,7 +63,7 @@ int cmd_reg_mr(struct call *call)
 	return ret;
 }
 
-/* The old and the new place are both charged while the move may still fail. */
+/* The old and the new memory are both charged while the re-registration may still fail. */
 static int charge_move(struct ib_mr *mr, const struct ib_uverbs_rereg_mr *in)
 {
 	u32 access = in->flags & IB_MR_REREG_ACCESS ? in->access_flags : (u32)mr->access;
@@ -92,7 +91,7 @@ int cmd_rereg_mr(struct call *call)
 
 	if (IS_ERR(mr))
 		return (int)PTR_ERR(mr);
-	if (mr->uobject->context != context) /* its engine would not learn of it */
+	if (mr->uobject->context != context) /* the engine of its own context would not know of it */
 		return -EINVAL;
 	if (in->flags & IB_MR_REREG_PD) {
 		pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);

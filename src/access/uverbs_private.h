@@ -20,7 +20,7 @@
  *   NEW     connected; waits for struct abi_open
  *   OPENED  a device is chosen; waits for GET_CONTEXT
  *   ACTIVE  has a context
- *   ZOMBIE  the device went, or gave the program up: all answers are -EIO
+ *   ZOMBIE  the device was removed, or has abandoned the program: all commands fail with -EIO
  */
 struct session {
 	struct list_head node; /* in uverbs.sessions */
@@ -29,28 +29,28 @@ struct session {
 	int fd;
 	struct peer peer;
 	struct guest guest;
-	uint32_t number; /* of it alone, never 0 */
-	uint8_t token[ABI_TOKEN_BYTES]; /* ACTIVE: who has it may share the context's objects */
+	uint32_t number; /* unique among the sessions, never 0 */
+	uint8_t token[ABI_TOKEN_BYTES]; /* ACTIVE: authorizes its holders to share the context's objects */
 	enum { SESSION_NEW, SESSION_OPENED, SESSION_ACTIVE, SESSION_ZOMBIE } state;
 	struct ib_device *device;
 	struct ib_ucontext *context;
-	/* --- until what the program had queued is on its way --- */
+	/* --- while packets that the program has queued are forwarded --- */
 	struct rt_work settle;
-	bool closing;	     /* then it ends */
-	void *command;	     /* then this is executed; NULL */
+	bool closing;	     /* the session ends afterwards */
+	void *command;	     /* the command to execute afterwards; NULL */
 	size_t command_bytes;
 };
 
 #define UVERBS_RESPONSE_MAX 512
 
-/** struct call - one command on its way through its handler */
+/** struct call - one command and its response, for its handler */
 struct call {
 	struct session *session;
-	const void *in; /* the command's struct, behind ib_uverbs_cmd_hdr */
-	void *out;	/* zeroed; as long as the table says */
+	const void *in; /* the command's struct, which follows ib_uverbs_cmd_hdr */
+	void *out;	/* the response, zeroed at first */
 	uint32_t number;
-	size_t out_bytes; /* a handler may change it */
-	const int *fds; /* to be sent along: somebody's, or driver_fds */
+	size_t out_bytes; /* from the table; a handler may change it */
+	const int *fds; /* descriptors to send with the response: driver_fds, or those of another object */
 	unsigned int num_fds;
 	int driver_fds[2]; /* closed once they are sent */
 };
@@ -58,19 +58,19 @@ struct call {
 /** struct command - a row of the table of commands */
 struct command {
 	const char *name;
-	size_t in_min; /* bytes that the handler reads; more are ignored */
+	size_t in_min; /* the bytes that the handler reads; further ones are ignored */
 	size_t out_bytes;
 	int (*handler)(struct call *call);
 };
 
-/** uverbs_commands - indexed by IB_USER_VERBS_CMD_*; handler NULL: none */
+/** uverbs_commands - indexed by IB_USER_VERBS_CMD_*. handler: NULL: the command is not supported */
 extern const struct command uverbs_commands[];
 extern const unsigned int uverbs_num_commands;
-/** uverbs_ex_commands - those with IB_USER_VERBS_CMD_FLAG_EXTENDED, by
+/** uverbs_ex_commands - commands with IB_USER_VERBS_CMD_FLAG_EXTENDED, indexed by
  *  IB_USER_VERBS_EX_CMD_* */
 extern const struct command uverbs_ex_commands[];
 extern const unsigned int uverbs_num_ex_commands;
-/** uverbs_driver_commands - ours, from ABI_CMD_RESOLVE on */
+/** uverbs_driver_commands - softib's own commands, of which ABI_CMD_RESOLVE is the first */
 extern const struct command uverbs_driver_commands[];
 extern const unsigned int uverbs_num_driver_commands;
 
@@ -98,7 +98,7 @@ int cmd_reg_dm_mr(struct call *call);
 int cmd_query_object(struct call *call);
 
 /* uverbs_share.c */
-/** share_make_token() - @s is ACTIVE: so that others may share its objects. 0; -errno */
+/** share_make_token() - make the token of @s, which becomes ACTIVE. Return: 0; -errno */
 int share_make_token(struct session *s);
 int cmd_share(struct call *call);
 int cmd_reach(struct call *call);
@@ -108,19 +108,20 @@ int cmd_read_flow(struct call *call);
 int cmd_set_rss(struct call *call);
 
 /* uverbs.c */
-/** uverbs_object_event() - event_handler of a program's QP, CQ or SRQ, whose
- *  context is its uobject: to the program, by its own name for the object */
+/** uverbs_object_event() - event_handler of a program's QP, CQ or SRQ, with @uobject as its context:
+ *  report the event to the program, with the name that the program gave the object */
 void uverbs_object_event(struct ib_event *event, void *uobject);
-/** uverbs_target_event() - event_handler of an XRC target: to every program that has it open */
+/** uverbs_target_event() - event_handler of an XRC target QP: report the event to every program that has
+ *  it open */
 void uverbs_target_event(struct ib_event *event, void *uobject);
-/** uverbs_memlock_bytes() - what the context of @s may hold of locked memory:
- *  UINT64_MAX when nothing limits it */
+/** uverbs_memlock_bytes() - Return: the locked memory that the context of @s may have; UINT64_MAX: it is
+ *  not limited */
 u64 uverbs_memlock_bytes(const struct session *s);
-/** uverbs_may_send_raw() - may the program of @s have raw packet QPs and steer frames? */
+/** uverbs_may_send_raw() - may the program of @s create raw packet QPs and flow steering rules? */
 bool uverbs_may_send_raw(const struct session *s);
-/** uverbs_session_of() - the session that has @token; NULL: none */
+/** uverbs_session_of() - Return: the session whose token is @token; NULL: there is none */
 struct session *uverbs_session_of(struct uverbs *uverbs, const uint8_t token[ABI_TOKEN_BYTES]);
-/** uverbs_context_lost() - ib_ucontext.fatal: tell the program, and close */
+/** uverbs_context_lost() - ib_ucontext.fatal(): report a fatal error to the program, and end its context */
 void uverbs_context_lost(struct ib_ucontext *context);
 
 #endif

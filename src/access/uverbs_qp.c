@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Commands of queue pairs, address handles and multicast attachments. A
- * program's QP lives in its own engine; the daemon gives it its number,
- * follows its state by the modify commands, and knows by it which packets
- * are the program's.
+ * Commands for queue pairs, address handles and multicast attachments. A program's QP is in the
+ * program's engine. softibd assigns its number, follows its state by the modify commands, and forwards
+ * packets by its number.
  */
 #include "abi/ah.h"
 #include "access/uverbs_private.h"
@@ -29,7 +28,7 @@ static void ah_to_dest(const struct rdma_ah_attr *ah, struct ib_uverbs_qp_dest *
 	memcpy(dest->dgid, ah->grh.dgid.raw, sizeof(dest->dgid));
 }
 
-/* the attributes that the struct of modify and that of query share */
+/* The attributes that the structs of the modify and the query command have in common. */
 #define EACH_SCALAR(X)                                                         \
 	X(qkey) X(rq_psn) X(sq_psn) X(dest_qp_num) X(pkey_index) X(alt_pkey_index) \
 	X(max_rd_atomic) X(max_dest_rd_atomic) X(min_rnr_timer) X(port_num)    \
@@ -37,12 +36,12 @@ static void ah_to_dest(const struct rdma_ah_attr *ah, struct ib_uverbs_qp_dest *
 
 /* --- queue pairs --- */
 
-/* Return: 0 and the objects that the handles name */
+/* Look up the objects that the handles name. Return: 0; -errno */
 static int find_parts(struct ib_ucontext *context, const struct ib_uverbs_create_qp *in,
 		      struct ib_pd **pd, struct ib_qp_init_attr *attr)
 {
 	*pd = NULL;
-	if (in->qp_type == IB_QPT_XRC_TGT) { /* its domain stands in the place of the PD */
+	if (in->qp_type == IB_QPT_XRC_TGT) { /* pd_handle names the XRC domain */
 		attr->xrcd = ib_uobject_get(context, IB_UOBJECT_XRCD, in->pd_handle);
 		return IS_ERR(attr->xrcd) ? -EINVAL : 0;
 	}
@@ -104,8 +103,8 @@ int cmd_create_qp(struct call *call)
 	return 0;
 }
 
-/* as ib_uverbs_open_qp() of the kernel: a target, by its number, of a domain that this program
- * has open */
+/* Open an XRC target QP by its number, in a domain that the program has open, as ib_uverbs_open_qp() of
+ * the kernel does. */
 int cmd_open_qp(struct call *call)
 {
 	const struct ib_uverbs_open_qp *in = call->in;
@@ -162,8 +161,8 @@ int cmd_query_qp(struct call *call)
 	return 0;
 }
 
-/* Programs set an XRC QP up as one of RC. What its half of a connection does not have is
- * passed over for them, as the kernel does (drivers/infiniband/core/uverbs_cmd.c). */
+/* Programs modify an XRC QP with the attributes of an RC QP. Attributes that its half of the connection
+ * does not have are ignored, as in the kernel (drivers/infiniband/core/uverbs_cmd.c). */
 static int meaningful(enum ib_qp_type type, u32 mask)
 {
 	if (type == IB_QPT_XRC_INI)
@@ -196,7 +195,7 @@ static int modify(struct call *call, const struct ib_uverbs_modify_qp *in, u32 r
 	return ib_modify_qp(qp, &a, meaningful(qp->qp_type, in->attr_mask));
 }
 
-/* It has no member for a rate. */
+/* The struct has no member for the static rate. */
 int cmd_modify_qp(struct call *call)
 {
 	const struct ib_uverbs_modify_qp *in = call->in;

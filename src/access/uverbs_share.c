@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Commands of programs that share objects (abi/share.h). A context is known by a token of random
- * bits that its library hands on with context->cmd_fd alone. softibd has no part in what one
- * program then does in the other's memory: it only introduces them to each other.
+ * Commands of programs that share objects (abi/share.h). A context is identified by a token of random
+ * bits, which its library passes on only together with context->cmd_fd. softibd connects the two
+ * programs; it takes no part in the accesses of one to the memory of the other.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,7 +26,7 @@ int cmd_share(struct call *call)
 	if (!with)
 		return -ENOENT;
 	ret = ib_ucontext_share(s->context, with->context);
-	if (!ret) /* the descriptor that it was opened with is good for its objects, too */
+	if (!ret) /* one token identifies all sessions of a shared context */
 		memcpy(s->token, with->token, sizeof(s->token));
 	return ret;
 }
