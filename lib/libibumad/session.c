@@ -67,15 +67,14 @@ static int receive_reply(int fd, void *body, size_t size, size_t *got, int *pass
 
 static int send_open(int fd, uint32_t kind, const char *device, int port)
 {
-	const char *node = getenv(ABI_ENV_NODE);
-	struct abi_open open = {.magic = ABI_MAGIC, .version = ABI_VERSION, .kind = kind};
+	struct abi_open open;
+	int ret = abi_open_prepare(&open, kind, getenv(ABI_ENV_NODE));
 
-	open.port = (uint32_t)port;
-	if (node && strlen(node) >= sizeof(open.node))
-		return -ENAMETOOLONG;
+	if (ret)
+		return ret;
 	if (strlen(device) >= sizeof(open.device))
 		return -ENODEV;
-	strcpy(open.node, node ? node : "");
+	open.port = (uint32_t)port;
 	strcpy(open.device, device);
 	return send_all(fd, &open, sizeof(open), NULL, 0);
 }

@@ -38,33 +38,12 @@ static void set_served(int fd, bool on)
 
 /* --- opening --- */
 
-static int say_open(int fd)
-{
-	struct abi_open open = {
-		.magic = ABI_MAGIC, .version = ABI_VERSION, .kind = ABI_OPEN_NETLINK};
-	const char *node = getenv(ABI_ENV_NODE);
-	struct abi_reply reply;
-	ssize_t n;
-
-	if (node && strlen(node) >= sizeof(open.node))
-		return -ENAMETOOLONG;
-	strcpy(open.node, node ? node : "");
-	if (send(fd, &open, sizeof(open), MSG_NOSIGNAL) < 0)
-		return -errno;
-	do
-		n = recv(fd, &reply, sizeof(reply), 0);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return n == sizeof(reply) ? abi_reply_error(&reply) : -EPROTO;
-}
-
 static int open_netlink(const char *dir, int type)
 {
 	int fd = abi_endpoint_connect(dir, "netlink"), ret = fd < 0 ? fd : 0;
 
 	if (!ret)
-		ret = fd < FILES_MAX ? say_open(fd) : -EMFILE;
+		ret = fd < FILES_MAX ? abi_endpoint_open(fd, ABI_OPEN_NETLINK, NULL, 0) : -EMFILE;
 	if (!ret && !(type & SOCK_CLOEXEC) && fcntl(fd, F_SETFD, 0))
 		ret = -errno;
 	if (!ret && (type & SOCK_NONBLOCK) && fcntl(fd, F_SETFL, O_NONBLOCK))

@@ -86,27 +86,6 @@ static void put_file(struct file *file)
 /** enum opened - the descriptors that come with softibd's answer */
 enum opened { OPENED_CONTROL, OPENED_PAGE, OPENED_FDS };
 
-static int say_open(int fd, int fds[OPENED_FDS])
-{
-	struct abi_open open = {
-		.magic = ABI_MAGIC, .version = ABI_VERSION, .kind = ABI_OPEN_RDMA_CM};
-	const char *node = getenv(ABI_ENV_NODE);
-	struct abi_reply reply;
-	ssize_t n;
-
-	if (node && strlen(node) >= sizeof(open.node))
-		return -ENAMETOOLONG;
-	strcpy(open.node, node ? node : "");
-	if (send(fd, &open, sizeof(open), MSG_NOSIGNAL) < 0)
-		return -errno;
-	n = abi_receive_answer(fd, &(struct iovec){&reply, sizeof(reply)}, 1, fds, OPENED_FDS);
-	if (n < 0)
-		return (int)n;
-	if (n != sizeof(reply) || (!reply.error && fds[OPENED_PAGE] < 0))
-		return -EPROTO;
-	return abi_reply_error(&reply);
-}
-
 static int open_device(const char *dir, int flags)
 {
 	struct file *file = calloc(1, sizeof(*file));
@@ -114,7 +93,9 @@ static int open_device(const char *dir, int flags)
 	int fds[OPENED_FDS] = {-1, -1};
 
 	if (!ret)
-		ret = fd < FILES_MAX ? say_open(fd, fds) : -EMFILE;
+		ret = fd < FILES_MAX ? abi_endpoint_open(fd, ABI_OPEN_RDMA_CM, fds, OPENED_FDS) : -EMFILE;
+	if (!ret && fds[OPENED_PAGE] < 0)
+		ret = -EPROTO;
 	if (!ret)
 		ret = ahead_open(&file->ahead, fds[OPENED_PAGE]);
 	if (!ret && (flags & O_NONBLOCK) && fcntl(fd, F_SETFL, O_NONBLOCK))

@@ -55,15 +55,12 @@ static int receive(int session, struct abi_sdp_names *names, int *returned)
 
 static int greet(int session)
 {
-	const char *node = sdp_env.node;
-	struct abi_open open = {
-		.magic = ABI_MAGIC, .version = ABI_VERSION, .kind = ABI_OPEN_SDP};
 	struct abi_sdp_names names;
-	int ret, fd;
+	struct abi_open open;
+	int fd, ret = abi_open_prepare(&open, ABI_OPEN_SDP, sdp_env.node);
 
-	if (node && strlen(node) >= sizeof(open.node))
-		return -ENAMETOOLONG;
-	strcpy(open.node, node ? node : "");
+	if (ret)
+		return ret;
 	ret = abi_send_fds(session, &open, sizeof(open), NULL, 0, 0);
 	return ret && ret != -EPIPE ? ret : receive(session, &names, &fd);
 }

@@ -7,9 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "abi/fds.h"
+#include "abi/session.h"
 
 /**
  * abi_endpoint_address() - the address of the socket @name in @dir
@@ -51,6 +56,43 @@ static inline int abi_endpoint_connect(const char *dir, const char *name)
 	if (ret && fd >= 0)
 		close(fd);
 	return ret ? ret : fd;
+}
+
+/** abi_open_prepare() - make the opening message of a connection
+ *  @node: the node of the program; NULL or "": the first node
+ *  Return: 0; -ENAMETOOLONG */
+static inline int abi_open_prepare(struct abi_open *open, enum abi_open_kind kind,
+				   const char *node)
+{
+	*open = (struct abi_open){.magic = ABI_MAGIC, .version = ABI_VERSION, .kind = kind};
+	if (node && strlen(node) >= sizeof(open->node))
+		return -ENAMETOOLONG;
+	strcpy(open->node, node ? node : "");
+	return 0;
+}
+
+/**
+ * abi_endpoint_open() - send the opening message for the node of this program, and wait for the answer
+ * @fd: the connection
+ * @fds: set to the @max descriptors that come with the answer, which the caller closes; -1 for those
+ *       that did not come; NULL: none
+ * Return: 0; -errno of sending or receiving; the error in the answer; -EPROTO
+ */
+static inline int abi_endpoint_open(int fd, enum abi_open_kind kind, int *fds, unsigned max)
+{
+	struct abi_reply reply;
+	struct abi_open open;
+	int ret = abi_open_prepare(&open, kind, getenv(ABI_ENV_NODE));
+	ssize_t n;
+
+	if (ret)
+		return ret;
+	if (send(fd, &open, sizeof(open), MSG_NOSIGNAL) < 0)
+		return -errno;
+	n = abi_receive_answer(fd, &(struct iovec){&reply, sizeof(reply)}, 1, fds, max);
+	if (n < 0)
+		return (int)n;
+	return n == sizeof(reply) ? abi_reply_error(&reply) : -EPROTO;
 }
 
 #endif
