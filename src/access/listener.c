@@ -168,6 +168,19 @@ int endpoint_send(int fd, int error, const void *body, size_t bytes, const int *
 	return abi_sendv_fds(fd, parts, bytes ? 2 : 1, fds, num_fds, MSG_DONTWAIT);
 }
 
+void *session_alloc(const struct peer *peer, int fd, unsigned int n, unsigned int fds_each,
+		    size_t bytes)
+{
+	const bool room = !peer || peer_has_room(peer, fd, n, fds_each);
+	void *session = room ? rt_zalloc(bytes) : NULL;
+
+	if (!session) {
+		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
+		rt_close_socket(fd);
+	}
+	return session;
+}
+
 /* --- accepting --- */
 
 static int take_spare(void)

@@ -49,6 +49,15 @@ void peer_log(const struct peer *peer, const char *fmt, ...);
  *  uses @fds_each descriptors of softibd. A process may use a quarter of all descriptors. When only a
  *  quarter is free, it may have two sessions of a kind */
 bool peer_has_room(const struct peer *peer, int fd, unsigned int n, unsigned int fds_each);
+/**
+ * session_alloc() - admit a connection to an endpoint
+ * @peer: NULL: it is not subject to limits; @n, @fds_each: as in peer_has_room()
+ * @bytes: size of the endpoint's struct for a session
+ * Return: that struct, zeroed; NULL: there is no room or no memory. Then the peer has been answered
+ * -EMFILE or -ENOMEM, and @fd is closed
+ */
+void *session_alloc(const struct peer *peer, int fd, unsigned int n, unsigned int fds_each,
+		    size_t bytes);
 /** peer_memlock_bytes() - Return: the current RLIMIT_MEMLOCK of the process, read by prlimit(2);
  *  UINT64_MAX: it is unlimited or cannot be read */
 uint64_t peer_memlock_bytes(const struct peer *peer);

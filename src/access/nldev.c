@@ -402,14 +402,14 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 		rt_io_watch(&s->io, !ret, ret == -EAGAIN);
 }
 
-static bool has_room(const struct nldev *nldev, int fd, const struct peer *peer)
+static unsigned int num_of_process(const struct nldev *nldev, pid_t pid)
 {
 	const struct nldev_session *s;
 	unsigned int n = 0;
 
 	list_for_each_entry(s, &nldev->sessions, node)
-		n += s->pid == peer->pid;
-	return peer_has_room(peer, fd, n, FDS_OF_A_SESSION);
+		n += s->pid == pid;
+	return n;
 }
 
 static void drop_newcomer(struct guest *guest)
@@ -420,14 +420,11 @@ static void drop_newcomer(struct guest *guest)
 static void on_accepted(void *ctx, int fd, const struct peer *peer)
 {
 	struct nldev *nldev = ctx;
-	bool room = has_room(nldev, fd, peer);
-	struct nldev_session *s = room ? rt_zalloc(sizeof(*s)) : NULL;
+	struct nldev_session *s = session_alloc(peer, fd, num_of_process(nldev, peer->pid), FDS_OF_A_SESSION,
+				     sizeof(*s));
 
-	if (!s) {
-		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
-		close(fd);
+	if (!s)
 		return;
-	}
 	s->nldev = nldev;
 	s->fd = fd;
 	s->pid = peer->pid;

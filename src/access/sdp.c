@@ -495,14 +495,14 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 /* --- the endpoint --- */
 
-static bool has_room(const struct sdp_endpoint *endpoint, int fd, const struct peer *peer)
+static unsigned int num_of_process(const struct sdp_endpoint *endpoint, pid_t pid)
 {
 	const struct session *s;
 	unsigned int n = 0;
 
 	list_for_each_entry(s, &endpoint->sessions, node)
-		n += s->pid == peer->pid;
-	return peer_has_room(peer, fd, n, FDS_OF_A_SESSION);
+		n += s->pid == pid;
+	return n;
 }
 
 static void drop_newcomer(struct guest *guest)
@@ -512,14 +512,11 @@ static void drop_newcomer(struct guest *guest)
 
 void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd, const struct peer *peer)
 {
-	bool room = !peer || has_room(endpoint, fd, peer);
-	struct session *s = room ? rt_zalloc(sizeof(*s)) : NULL;
+	struct session *s = session_alloc(peer, fd, peer ? num_of_process(endpoint, peer->pid) : 0, FDS_OF_A_SESSION,
+				     sizeof(*s));
 
-	if (!s) {
-		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
-		rt_close_socket(fd);
+	if (!s)
 		return;
-	}
 	s->pid = peer ? peer->pid : 0;
 	s->endpoint = endpoint;
 	s->fd = fd;

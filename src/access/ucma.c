@@ -244,14 +244,14 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 	close_session(s);
 }
 
-static bool has_room(const struct ucma *ucma, int fd, const struct peer *peer)
+static unsigned int num_of_process(const struct ucma *ucma, pid_t pid)
 {
 	const struct ucma_session *s;
 	unsigned int n = 0;
 
 	list_for_each_entry(s, &ucma->sessions, node)
-		n += s->pid == peer->pid;
-	return peer_has_room(peer, fd, n, FDS_OF_A_SESSION);
+		n += s->pid == pid;
+	return n;
 }
 
 static void drop_newcomer(struct guest *guest)
@@ -261,14 +261,11 @@ static void drop_newcomer(struct guest *guest)
 
 void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 {
-	bool room = !peer || has_room(ucma, fd, peer);
-	struct ucma_session *s = room ? rt_zalloc(sizeof(*s)) : NULL;
+	struct ucma_session *s = session_alloc(peer, fd, peer ? num_of_process(ucma, peer->pid) : 0, FDS_OF_A_SESSION,
+				     sizeof(*s));
 
-	if (!s) {
-		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
-		rt_close_socket(fd);
+	if (!s)
 		return;
-	}
 	s->ucma = ucma;
 	s->fd = fd;
 	s->control_fd = -1;

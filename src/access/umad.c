@@ -249,14 +249,11 @@ static void drop_newcomer(struct guest *guest)
 
 void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 {
-	bool room = peer_has_room(peer, fd, num_of_process(umad, peer->pid), FDS_OF_A_SESSION);
-	struct umad_session *s = room ? rt_zalloc(sizeof(*s)) : NULL;
+	struct umad_session *s = session_alloc(peer, fd, num_of_process(umad, peer->pid),
+						FDS_OF_A_SESSION, sizeof(*s));
 
-	if (!s) {
-		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
-		rt_close_socket(fd);
+	if (!s)
 		return;
-	}
 	s->pid = peer->pid;
 	memcpy(s->comm, peer->comm, sizeof(s->comm));
 	s->umad = umad;

@@ -379,14 +379,11 @@ static void drop_newcomer(struct guest *guest)
 
 void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
 {
-	bool room = peer_has_room(peer, fd, num_of_process(uverbs, peer->pid), FDS_OF_A_SESSION);
-	struct session *s = room ? rt_zalloc(sizeof(*s)) : NULL;
+	struct session *s = session_alloc(peer, fd, num_of_process(uverbs, peer->pid),
+						FDS_OF_A_SESSION, sizeof(*s));
 
-	if (!s) {
-		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
-		rt_close_socket(fd);
+	if (!s)
 		return;
-	}
 	s->uverbs = uverbs;
 	s->number = ++uverbs->last_number;
 	s->fd = fd;
