@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The functions of libc that move bytes. Each looks into the table of memory.c, and if that knows
- * nothing of the descriptor, or the ring is of no use for the call, is what it is in libc.
+ * The functions of libc that send and receive. Each looks up the descriptor in the table of memory.c.
+ * If the table has no entry, or the call cannot use the ring, the function of libc is called.
  */
 #include <errno.h>
 #include <limits.h>
@@ -16,7 +16,7 @@ ssize_t __read_chk(int fd, void *bytes, size_t n, size_t room);
 ssize_t __recv_chk(int fd, void *bytes, size_t n, size_t room, int flags);
 void __chk_fail(void) __attribute__((noreturn));
 
-/* Return: false: it is the kernel's matter */
+/* Return: false: the function of libc is to be called */
 static bool reads(int fd, const struct iovec *parts, size_t num_parts, int flags, ssize_t *n)
 {
 	const struct msghdr msg = {.msg_iov = (struct iovec *)parts, .msg_iovlen = num_parts};
@@ -36,7 +36,8 @@ static bool are_sound(const struct iovec *parts, int num_parts)
 	return parts && num_parts > 0 && num_parts <= IOV_MAX;
 }
 
-/* What a read of @n bytes returns: the end of a stream may be that by an error. */
+/* Return: the result of a read that has got @n bytes. If it has reached the end of the stream, the
+ * connection may have ended by an error, which is returned once. */
 static ssize_t told(int fd, size_t n, ssize_t ret)
 {
 	int error = !ret && n ? sdp_memory_take_error(fd) : 0;
@@ -104,7 +105,7 @@ EXPORT ssize_t send(int fd, const void *bytes, size_t n, int flags)
 		       sdp_libc.send(fd, bytes, n, flags);
 }
 
-/* TCP ignores the address that a write to a connection names; a Unix socket refuses it. */
+/* TCP ignores the address in a write to a connected socket. A Unix socket would refuse it. */
 static bool ignores_address(int fd)
 {
 	struct sdp_name name;
@@ -159,7 +160,7 @@ EXPORT int close(int fd)
 	return sdp_libc.close(fd);
 }
 
-/* --- what _FORTIFY_SOURCE makes of read() and recv() --- */
+/* --- the functions that _FORTIFY_SOURCE calls in place of read() and recv() --- */
 
 EXPORT ssize_t __read_chk(int fd, void *bytes, size_t n, size_t room)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The functions of libc that the library takes the place of, but for those that move bytes
- * (bytes.c) and that wait (wait.c, epoll.c): an SDP socket is a socket of the kernel's.
+ * The functions of libc that the library replaces, except for those that send and receive (bytes.c) or
+ * wait (wait.c, epoll.c). An SDP socket is a Unix socket of the kernel, so that all others work.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -108,7 +108,7 @@ EXPORT int bind(int fd, const struct sockaddr *addr, socklen_t len)
 	if (is_active && sdp_is_tcp(fd, &family))
 		return sdp_bind(fd, addr, len);
 	if (is_active && sdp_name_get(fd, &name)) {
-		errno = EINVAL; /* bound already */
+		errno = EINVAL; /* the socket is bound already */
 		return -1;
 	}
 	return sdp_libc.bind(fd, addr, len);

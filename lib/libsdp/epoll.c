@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * epoll instances that watch connections whose ring may have bytes, which the kernel does not know
- * of. The library notes what the program registers. What a ring has is added to what epoll_wait(2)
- * returns; while a thread waits in the kernel, writers use the socket (wait.c).
+ * epoll instances that watch connections whose ring may have bytes, which the kernel does not know of.
+ * The library records the program's registrations. It adds the events of rings to those that
+ * epoll_wait(2) returns. While a thread waits in the kernel, writers use the socket (wait.c).
  *
- * The notes are of this process and of one descriptor of the instance. Registrations that another
- * process or a copy of the descriptor has made are the kernel's alone: softibd ends a lease whose
- * bytes nobody takes, and they come by the socket. One that was removed in such a way, or whose
- * number means another instance by now, is not reported: the kernel is asked for each event that a
- * ring adds (KCMP_EPOLL_TFD of kcmp(2)). Where it does not answer, rings add none.
+ * The records are those of this process and of one descriptor of the instance. Registrations that were
+ * made by another process or by a duplicate of the descriptor are left to the kernel: softibd ends a
+ * lease whose bytes nobody reads, and they arrive by the socket. A registration that was removed in such
+ * a way, or whose number has become another instance, must not be reported. Therefore the kernel is
+ * asked about each event that a ring adds (KCMP_EPOLL_TFD of kcmp(2)). Where the kernel does not
+ * answer, rings add no events.
  *
- * Left to the kernel and the socket are also registrations with EPOLLONESHOT or EPOLLEXCLUSIVE, and
- * instances that are themselves watched, by another instance, select() or poll().
+ * Registrations with EPOLLONESHOT or EPOLLEXCLUSIVE are left to the kernel as well, and so are instances
+ * that are themselves watched by another instance, select() or poll().
  */
 #include <errno.h>
 #include <linux/kcmp.h>
@@ -26,11 +27,11 @@
 
 #define EXPORT	  __attribute__((visibility("default")))
 #define FDS_MAX	  65536
-#define NOTES_MAX SDP_WATCHES_MAX /* of an instance; more are the kernel's alone */
+#define NOTES_MAX SDP_WATCHES_MAX /* registrations of an instance; further ones are left to the kernel */
 #define READS	  (EPOLLIN | EPOLLRDNORM)
 
-/** struct note - one registration. @seen: the ring's tail when it was reported last, of one with
- *  EPOLLET; @fresh: it was not reported since it was made or changed */
+/** struct note - one registration. @seen: with EPOLLET, the tail of the ring when the last event was
+ *  reported; @fresh: no event was reported since the registration was made or changed */
 struct note {
 	int fd;
 	ino_t inode;
@@ -39,7 +40,7 @@ struct note {
 	bool fresh;
 };
 
-/** struct instance - @owes: a ring's event had no room */
+/** struct instance - one epoll instance. @owes: the last call had no room for the event of a ring */
 struct instance {
 	struct note *notes;
 	unsigned int num;
@@ -50,7 +51,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* --- protected by lock --- */
 static struct instance *instances[FDS_MAX];
 
-/* --- a process that forks has no thread in the middle of this --- */
+/* --- fork() waits until no thread is inside of these functions --- */
 
 static void before_fork(void)
 {
@@ -69,7 +70,7 @@ __attribute__((constructor)) static void on_load(void)
 
 /* --- notes --- */
 
-/* Return: NULL: nothing is known of it */
+/* Return: the record of an instance; NULL: there is none */
 static struct instance *find(int epoll)
 {
 	return epoll >= 0 && epoll < FDS_MAX ? instances[epoll] : NULL;
@@ -94,7 +95,7 @@ static struct instance *make(int epoll)
 	return it;
 }
 
-/* a power of two is full */
+/* Is the array full? It is when its length is a power of two. */
 static struct note *add_note(struct instance *it)
 {
 	struct note *notes = it->notes;
@@ -115,7 +116,7 @@ static void drop_note(struct instance *it, struct note *note)
 		*note = it->notes[--it->num];
 }
 
-/* The kernel has accepted it. @event: NULL: it was removed */
+/* Record a registration that the kernel has accepted. @event: NULL: it was removed */
 static void register_connection(int epoll, int fd, const struct sdp_memory *m,
 				const struct epoll_event *event)
 {
@@ -186,8 +187,9 @@ static bool is_registered(int epoll, int fd)
 	return !syscall(SYS_kcmp, self, self, KCMP_EPOLL_TFD, fd, &slot);
 }
 
-/* Add @events to what the program gets for @data, where the kernel's @n events are. Two events of one
- * registration would be a surprise: the first may have ended it. Return: how many there are now */
+/* Add @events of the registration with @data to the kernel's @n events. They are merged into an event of the
+ * same registration, because the program may end the registration when it handles the first of two events.
+ * Return: the number of events */
 static int merge(struct epoll_event *events, int n, int max, const struct epoll_event *one)
 {
 	for (int i = 0; i < n; i++) {
@@ -206,7 +208,7 @@ static bool is_edge(const struct note *note)
 	return note->event.events & EPOLLET && !note->fresh;
 }
 
-/* Return: how many events there are; more than @max: some had no room */
+/* Return: the number of events; more than @max: some had no room */
 static int add_rings(int epoll, const struct sdp_watches *w, struct epoll_event *events, int n,
 		     int max)
 {
@@ -237,7 +239,7 @@ static int add_rings(int epoll, const struct sdp_watches *w, struct epoll_event 
 	return n;
 }
 
-/* Return: is @fd the connection of @note still? */
+/* Is @fd still the connection of @note? */
 static bool is_known(const struct note *note)
 {
 	const struct sdp_memory *m = sdp_memory_enter(note->fd);
@@ -250,8 +252,8 @@ static bool is_known(const struct note *note)
 	return known;
 }
 
-/* The connections that the instance watches, and from which much is read. Return: had an event no
- * room the last time? */
+/* Collect the connections that the instance watches and from which the program reads much. Return: did the
+ * event of a ring have no room in the last call? */
 static bool collect(int epoll, struct sdp_watches *w)
 {
 	struct instance *it;
@@ -279,8 +281,8 @@ static bool collect(int epoll, struct sdp_watches *w)
 
 /* --- waiting --- */
 
-/** struct wait - one call of the program's. @timeout: NULL: for ever; by milliseconds, if the
- *  program has said so */
+/** struct wait - one call of the program. @timeout: NULL: no limit; in milliseconds, if the program has used
+ *  a function that takes these */
 struct wait {
 	int epoll, max, ms;
 	struct epoll_event *events;
@@ -306,7 +308,7 @@ static bool may_wait(const struct wait *c)
 	return c->ms;
 }
 
-/* What is there now. @owes: a ring's event has had no room: it gets some */
+/* Collect the events that are there now. @owes: reserve room for the event of a ring */
 static int look(const struct wait *c, const struct sdp_watches *w, bool owes)
 {
 	const int n = owes && c->max == 1 ? 0 : ask_kernel(c, c->max - owes, false);
@@ -314,8 +316,8 @@ static int look(const struct wait *c, const struct sdp_watches *w, bool owes)
 	return add_rings(c->epoll, w, c->events, n, c->max);
 }
 
-/* Sleep, while writers use the sockets. @again: set if a ring has news, but nothing was left of them
- * for this thread */
+/* Wait in the kernel, while writers use the sockets. @again: set if a ring had bytes, but another thread has
+ * read them */
 static int sleep_in_kernel(const struct wait *c, const struct sdp_watches *w, bool *again)
 {
 	const bool news = sdp_watches_begin(w, true);
@@ -422,7 +424,7 @@ EXPORT int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
 	return ret;
 }
 
-/* The number may have been another's that was closed by a call that no library sees. */
+/* The descriptor number may have belonged to another instance, which was closed by a direct system call. */
 static int begin_anew(int epoll)
 {
 	sdp_epoll_forget(epoll);

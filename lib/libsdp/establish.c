@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How a TCP socket becomes one of SDP: another socket takes its descriptor's number, with
- * its flags and options. What the rules leave to TCP stays as it is.
+ * How a TCP socket becomes an SDP socket: another socket gets its descriptor number, flags and options.
+ * A socket that the rules leave to TCP is not changed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,14 +41,14 @@ static uint32_t bind_flags(int fd)
 	       (option_of(fd, IPPROTO_IPV6, IPV6_V6ONLY) ? ABI_SDP_V6ONLY : 0u);
 }
 
-/* what a Unix socket does not keep of the options of @fd */
+/* Return: the options of @fd that a Unix socket cannot store, as enum sdp_flags */
 static uint8_t flags_of(int fd)
 {
 	return (uint8_t)((option_of(fd, SOL_SOCKET, SO_REUSEPORT) ? SDP_REUSEPORT : 0) |
 			 (option_of(fd, IPPROTO_IPV6, IPV6_V6ONLY) ? SDP_V6ONLY : 0));
 }
 
-/* @tcp: the socket is bound for TCP, and is to listen along with SDP's. Return: 0; -errno */
+/* @tcp: @fd is bound for TCP, and will listen besides the SDP socket. Return: 0; -errno */
 static int bind_for_sdp(int fd, const union abi_sdp_address *address, bool tcp)
 {
 	struct abi_sdp_request request = {
@@ -72,8 +72,8 @@ static int bind_for_sdp(int fd, const union abi_sdp_address *address, bool tcp)
 	return sdp_take_place(fd, session);
 }
 
-/* TCP first: it finds a port, which SDP then has, too. Where the machine has no such
- * address, or another node of the fabric uses its port, there is SDP alone. */
+/* Bind for TCP first, which may choose the port, and then for SDP with the same port. If the machine does
+ * not have the address, or another node of the fabric uses the port, bind for SDP alone. */
 static int bind_for_both(int fd, const struct sockaddr *addr, socklen_t len,
 			 union abi_sdp_address *address)
 {
@@ -88,9 +88,9 @@ static int bind_for_both(int fd, const struct sockaddr *addr, socklen_t len,
 		sdp_libc.getsockname(fd, &address->any, &room);
 	}
 	ret = bind_for_sdp(fd, address, !failed);
-	if (ret && failed) /* the address is a node's, of which TCP does not know */
+	if (ret && failed) /* neither succeeded; EADDRINUSE of SDP is the more precise error */
 		return fail(ret == -EADDRINUSE ? ret : -failed);
-	return 0; /* of a TCP socket, or one of both */
+	return 0; /* @fd is bound for TCP, for SDP, or for both */
 }
 
 int sdp_bind(int fd, const struct sockaddr *addr, socklen_t len)
@@ -157,7 +157,8 @@ static bool is_nonblocking(int fd)
 	return fcntl(fd, F_GETFL) & O_NONBLOCK;
 }
 
-/* Fill the socket until poll(2) does not find it writable. Return: with how many bytes; -errno */
+/* Fill the socket, so that poll(2) reports it as writable only when the peer has read the bytes. Return:
+ * the number of bytes; -errno */
 static int fill(int fd)
 {
 	static const char filler[16384];
@@ -174,8 +175,9 @@ static int fill(int fd)
 	return bytes;
 }
 
-/** struct connecting - @fd: the program's descriptor, of @family. @may_fall_back: TCP, whose
- *  socket it is, may be tried if there is no SDP. @has_address: the program has bound it to one */
+/** struct connecting - a call of connect(). @fd: the program's descriptor, a TCP socket of @family.
+ *  @may_fall_back: TCP may be tried if the peer does not speak SDP. @has_address: the program has bound
+ *  the socket to an address */
 struct connecting {
 	int fd, family;
 	uint8_t flags;
@@ -183,8 +185,8 @@ struct connecting {
 	const union abi_sdp_address *address;
 };
 
-/* Ask on @session for a connection by the socket pair. @returned: the connection's memory; of an
- * error, a TCP socket that comes back in place of one; -1: neither. Return: 0; -errno */
+/* Request a connection on @session, whose stream is the socket pair. @returned: set to the connection's
+ * shared memory; after an error, to the TCP socket that softibd returns; -1: neither. Return: 0; -errno */
 static int ask_for(const struct connecting *c, int session, const int pair[2], int *returned)
 {
 	struct abi_sdp_request request = {.op = ABI_SDP_CONNECT, .address = *c->address};
@@ -203,7 +205,7 @@ static int ask_for(const struct connecting *c, int session, const int pair[2], i
 			      1 + (request.flags && c->may_fall_back), &name.names, returned);
 	if (ret)
 		return ret;
-	/* who calls the loopback address has it, too; softibd names the port's address */
+	/* A socket connected to a loopback address has that address itself, where softibd names the port's. */
 	if (!c->has_address && sdp_address_is_loopback(&name.names.peer))
 		sdp_address_copy_ip(&name.names.local, &name.names.peer);
 	sdp_address_map(&name.names.local, c->family);
@@ -211,8 +213,8 @@ static int ask_for(const struct connecting *c, int session, const int pair[2], i
 	return sdp_name_set(pair[0], &name);
 }
 
-/* Ask on @session, and let the stream take the place of the descriptor. Return: 0; -EINPROGRESS;
- * -errno: it is what it was */
+/* Connect on @session, and replace the socket of the descriptor by the stream. Return: 0; -EINPROGRESS;
+ * -errno: the descriptor is not changed */
 static int connect_by(const struct connecting *c, int session, int *tcp)
 {
 	const bool pending = is_nonblocking(c->fd);
@@ -236,7 +238,8 @@ static int connect_by(const struct connecting *c, int session, int *tcp)
 	return !ret && pending ? -EINPROGRESS : ret;
 }
 
-/* connect() of a socket whose connection is being made, as connect(2) has it. Return: -errno */
+/* connect() of a socket whose connection attempt is under way, with the errors of connect(2). Return:
+ * -errno */
 static int again(int fd)
 {
 	int outcome = sdp_outcome(fd);
@@ -244,7 +247,7 @@ static int again(int fd)
 	return outcome == -EINPROGRESS ? -EALREADY : outcome ? outcome : -EISCONN;
 }
 
-/* a socket that is one of SDP already */
+/* connect() of a socket that is an SDP socket already. */
 static int connect_bound(int fd, const struct sdp_name *name, const struct sockaddr *addr,
 			 socklen_t len)
 {
@@ -272,7 +275,7 @@ static int connect_bound(int fd, const struct sdp_name *name, const struct socka
 	return ret ? fail(ret) : sdp_libc.connect(fd, addr, len);
 }
 
-/* Does TCP connect it already, or is it connected? */
+/* Is the TCP socket connected, or is a connection attempt by TCP under way? */
 static bool is_busy(int fd)
 {
 	struct tcp_info info = {.tcpi_state = TCP_CLOSE};
@@ -324,8 +327,8 @@ int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
 	if (name->kind != SDP_BOUND || !sdp_is_listening(fd))
 		return fail(-EINVAL);
 	new = sdp_session_accept(fd, names, &memory);
-	if (new == -ENETDOWN) /* the fabric has ended, and poll(2) will always say so: a server
-				 that goes on would use a whole processor */
+	if (new == -ENETDOWN) /* The fabric has ended, and poll(2) reports the socket as ready from now on.
+				 Pause, or a server that continues would use a whole processor. */
 		usleep(DEAD_PAUSE_US);
 	if (new < 0)
 		return fail(new);
@@ -333,12 +336,12 @@ int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
 		fcntl(new, F_SETFD, 0);
 	if (flags & SOCK_NONBLOCK)
 		fcntl(new, F_SETFL, O_NONBLOCK);
-	if (names->local.any.sa_family == AF_UNSPEC) { /* by TCP */
+	if (names->local.any.sa_family == AF_UNSPEC) { /* the connection came by TCP */
 		if (addr)
 			sdp_libc.getpeername(new, addr, len);
 		return new;
 	}
-	if (sdp_address_is_loopback(&names->local)) /* only this node reaches it */
+	if (sdp_address_is_loopback(&names->local)) /* so the peer is on this node as well */
 		sdp_address_copy_ip(&names->peer, &names->local);
 	sdp_address_map(&names->local, family);
 	sdp_address_map(&names->peer, family);

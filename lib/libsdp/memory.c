@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which descriptors are connections whose memory this process has mapped. The table is a hint: a
- * descriptor may be closed, replaced, duplicated or passed on without this library. So
- * what it says is checked before the memory is used (sdp_memory_is_of()), and a descriptor that it
- * does not know is used as the socket that it is.
+ * The table of descriptors that are connections whose shared memory this process has mapped. An entry is
+ * only a hint, because a descriptor may be closed, replaced or duplicated without this library.
+ * sdp_memory_is_of() checks it before the memory is used. A descriptor without an entry is used as an
+ * ordinary socket.
  *
- * A thread that uses an entry has counted itself before it looked for it. Who takes an entry out
- * of the table frees it only if nobody is counted then, else the entry stays for good.
+ * A thread increments a count of users before it looks up an entry. A thread that removes an entry
+ * from the table frees it only if the count is zero then; otherwise the entry is never freed.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -78,7 +78,7 @@ int sdp_memory_take_error(int fd)
 	if (atomic_load(word) && sdp_memory_is_of(m, fd))
 		error = (int)atomic_exchange(word, 0);
 	sdp_memory_leave(fd);
-	return error < 0 || error > ERRNO_MAX ? ECONNRESET : error; /* the peer can write there */
+	return error < 0 || error > ERRNO_MAX ? ECONNRESET : error; /* the peer can write to this memory */
 }
 
 void sdp_memory_note_linger(int fd)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a descriptor is. The addresses of an SDP socket are its name as a Unix socket, which
- * the kernel keeps as long as the socket: it survives dup(), fork(), exec() and sending by
- * SCM_RIGHTS. Two more facts are in options that mean nothing to such a socket.
+ * Whether a descriptor is an SDP socket, and its addresses. They are stored in the name of the Unix
+ * socket, because the kernel keeps the name as long as the socket: it survives dup(), fork(), exec() and
+ * SCM_RIGHTS. Two more flags are stored in socket options that have no effect on such a socket.
  */
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -13,12 +13,12 @@
 
 #include "sdp_private.h"
 
-#define FORCED_MS      1936989265 /* no program waits 22 days for an ACK */
+#define FORCED_MS      1936989265 /* a time of 22 days, which no program sets */
 #define LISTENING_PRIO 1
 
 /*
- * The name is "softib-sdp:", the kind, and in hexadecimal: a random number that makes it
- * unique, flags, the local address and the peer's, each as family, port and IP address.
+ * The name consists of "softib-sdp:", the kind, and in hexadecimal: a random number that makes the name
+ * unique, the flags, the local address and the peer's, each as family, port and IP address.
  */
 #define PREFIX	     "softib-sdp:"
 #define PREFIX_CHARS (sizeof(PREFIX) - 1)
@@ -136,7 +136,7 @@ int sdp_outcome(int fd)
 	int error;
 
 	if (sdp_libc.getpeername(fd, &addr.any, &len))
-		return -ENETDOWN; /* softibd is gone */
+		return -ENETDOWN; /* softibd has ended */
 	error = abi_sdp_outcome_read(&addr.un, len);
 	return error < 0 ? -EINPROGRESS : -error;
 }
@@ -160,7 +160,7 @@ bool sdp_is_tcp(int fd, int *family)
 	       protocol == IPPROTO_TCP;
 }
 
-/* The option of a TCP socket that never sends anything is harmless. */
+/* The mark is a socket option, which has no effect on a TCP socket that never sends anything. */
 int sdp_force(int fd)
 {
 	const unsigned int mark = FORCED_MS;
@@ -207,7 +207,7 @@ bool sdp_address_of(union abi_sdp_address *to, const struct sockaddr *addr, sock
 
 	if (!addr || len < offsetof(struct sockaddr, sa_data) || sdp_copy_in(&copy, addr, n))
 		return false;
-	/* programs of libsdp's time name the family of the socket here, too */
+	/* Old programs for libsdp use AF_INET_SDP in addresses as well. */
 	if (copy.any.sa_family == ABI_SDP_FAMILY)
 		copy.any.sa_family = AF_INET;
 	if ((copy.any.sa_family != AF_INET && copy.any.sa_family != AF_INET6) ||
@@ -240,7 +240,7 @@ bool sdp_address_is_any(const union abi_sdp_address *address)
 
 void sdp_address_copy_ip(union abi_sdp_address *to, const union abi_sdp_address *from)
 {
-	const in_port_t port = to->in.sin_port; /* IPv6 has it in the same place */
+	const in_port_t port = to->in.sin_port; /* sin6_port has the same offset */
 
 	*to = *from;
 	to->in.sin_port = port;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Socket options of SDP sockets. Those of SOL_SOCKET are mostly the Unix socket's own; of
- * TCP and IP there are those that have a meaning, or harm nobody by having none. */
+/* Socket options of SDP sockets. Most options of SOL_SOCKET are those of the Unix socket. Options of TCP
+ * and IP are supported if they have a meaning for SDP, or if ignoring them does no harm. */
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <string.h>
 
 #include "sdp_private.h"
 
-#define SEGMENT_BYTES 32768 /* of a message: what TCP calls the maximum segment size */
+#define SEGMENT_BYTES 32768 /* data of an SDP message, reported as the maximum segment size of TCP */
 
 static int put(void *value, socklen_t *len, const void *from, socklen_t bytes)
 {
@@ -27,7 +27,7 @@ static int get_tcp(int option, void *value, socklen_t *len)
 				      .tcpi_pmtu = SEGMENT_BYTES};
 
 	switch (option) {
-	case TCP_NODELAY: /* nothing is ever delayed */
+	case TCP_NODELAY: /* SDP never delays data */
 	case TCP_QUICKACK:
 		return put_int(value, len, 1);
 	case TCP_MAXSEG:
@@ -51,8 +51,8 @@ static int get_ip(const struct sdp_name *name, int level, int option, void *valu
 	return put_int(value, len, 0);
 }
 
-/* The kernel's error of a socket whose connection was not made is that of a closed one; it is
- * there once, as TCP's is. */
+/* For a socket whose connection attempt failed, the kernel reports the error of a closed socket. Replace it
+ * by the error of the attempt. Like SO_ERROR of TCP, it is reported once. */
 static int get_error(int fd, const struct sdp_name *name, void *value, socklen_t *len)
 {
 	int error = 0;
@@ -115,7 +115,7 @@ void sdp_copy_options(int from, int to)
 {
 	static const int options[] = {SO_RCVTIMEO, SO_SNDTIMEO, SO_LINGER, SO_KEEPALIVE,
 				      SO_REUSEADDR, SO_OOBINLINE};
-	struct timeval value[2]; /* the longest */
+	struct timeval value[2]; /* at least as long as the value of any option */
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		socklen_t len = sizeof(value);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How another socket takes a descriptor's place: its number, its flags, the numbers of its
- * copies in this process, and its registrations with epoll instances. /proc/self tells the
- * last two, so the library keeps nothing about them. Without /proc, neither is found.
+ * Replacing the socket of a descriptor by another one, which gets its number, its flags, the numbers of
+ * its duplicates in this process, and its registrations with epoll instances. Duplicates and
+ * registrations are found in /proc/self, so that the library need not record them. Without /proc, they
+ * are not found.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,16 +17,16 @@
 
 #include "sdp_private.h"
 
-/** struct registration - one descriptor that one epoll instance watches */
+/** struct registration - the registration of one descriptor with one epoll instance */
 struct registration {
 	int epoll, fd;
 	struct epoll_event event;
 };
 
-/** struct found - what is to follow the socket */
+/** struct found - what has to be changed when the socket is replaced */
 struct found {
 	struct registration *registrations;
-	int *copies; /* numbers of the socket's descriptors */
+	int *copies; /* the duplicates of the descriptor */
 	size_t num_registrations, num_copies;
 };
 
@@ -50,10 +51,10 @@ bool sdp_is_epoll(int fd)
 	       !memcmp(target, kind, sizeof(kind) - 1);
 }
 
-/* Return: the array @all with room for one more entry; NULL, and @all stays */
+/* Return: the array @all, enlarged for one more entry; NULL: there is no memory, and @all is not changed */
 static void *grow(void *all, size_t num, size_t bytes)
 {
-	/* a power of two is full */
+	/* An array whose length is a power of two is full. */
 	return num & (num - 1) ? all : realloc(all, (num ? 2 * num : 1) * bytes);
 }
 
@@ -83,7 +84,7 @@ static int add_copy(struct found *found, int fd)
 	return 0;
 }
 
-/* proc_pid_fdinfo(5) describes the lines. Return: 0; -ENOMEM */
+/* Read the lines of an epoll instance (proc_pid_fdinfo(5)). Return: 0; -ENOMEM */
 static int withdraw_from(int epoll, const struct stat *socket, struct found *found)
 {
 	struct registration one = {.epoll = epoll};
@@ -117,7 +118,7 @@ static int take_number(int fd, int other)
 	return 0;
 }
 
-/* One look at a descriptor of this process. Return: 0; -ENOMEM */
+/* Examine one descriptor of this process. Return: 0; -ENOMEM */
 static int look_at(int fd, const struct stat *socket, struct found *found)
 {
 	struct stat it;
@@ -152,7 +153,7 @@ static int take_all(int fd, int other, const struct stat *socket)
 	if (!ret)
 		ret = take_number(fd, other);
 	for (size_t i = 0; !ret && i < found.num_copies; i++)
-		if (is_same(found.copies[i], socket)) /* and not closed by another thread */
+		if (is_same(found.copies[i], socket)) /* another thread may have closed it meanwhile */
 			ret = take_number(found.copies[i], other);
 	for (size_t i = 0; i < found.num_registrations; i++) {
 		struct registration *one = &found.registrations[i];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * libsdp.conf. Its lines are
+ * The configuration file libsdp.conf. Its lines have the form
  *
  *   use sdp|tcp|both  server|client  PROGRAM  ADDRESS[/PREFIX]:PORT[-PORT]
  *
- * where PROGRAM is a pattern (fnmatch(3)) and any of the others can be *; an IPv6 address
- * stands in brackets. "listen" and "connect" are other words for the roles. The first line
- * that matches decides. Lines that begin with "log" are accepted, and do nothing.
+ * where PROGRAM is a pattern (fnmatch(3)), and any of the others can be *. An IPv6 address is in
+ * brackets. "listen" and "connect" are synonyms of "server" and "client". The first line that
+ * matches decides. Lines that begin with "log" are ignored.
  */
 #include <arpa/inet.h>
 #include <errno.h>

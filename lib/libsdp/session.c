@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The conversation with softibd's "sdp" socket. */
+/* Messages to softibd by its socket "sdp". */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include "abi/session.h"
 #include "sdp_private.h"
 
-/* as abi_endpoint_connect(), but by the functions that this library does not replace */
+/* Like abi_endpoint_connect(), but call libc's socket() and connect() in place of this library's. */
 static int connect_to(const char *dir)
 {
 	struct sockaddr_un addr;
@@ -33,7 +33,8 @@ static int connect_to(const char *dir)
 	return ret ? ret : fd;
 }
 
-/* Return: 0; -errno: what the answer says. The program's descriptor may be non-blocking */
+/* Receive an answer. The descriptor may be non-blocking, since it is the program's. Return: 0; the -errno
+ * in the answer; -errno of receiving */
 static int receive(int session, struct abi_sdp_names *names, int *returned)
 {
 	struct abi_reply reply;
@@ -110,7 +111,7 @@ int sdp_session_accept(int session, struct abi_sdp_names *names, int *memory)
 	if (!n)
 		return -ENETDOWN;
 	if (fd < 0)
-		return -EMFILE; /* the kernel could not install it */
+		return -EMFILE; /* the kernel had no free descriptor number */
 	*memory = fds[1];
 	if (n == sizeof(reply) + sizeof(*names))
 		return fd;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Bytes of a connection that the program writes and reads: through the ring while there is a lease,
- * else through the socket. abi/sdp_ring.h has the rules, which hold for each function here: a call
- * that cannot use the ring, for whatever reason, is one of the socket.
+ * Sending and receiving on a connection: by the ring while there is a lease, else by the socket.
+ * abi/sdp_ring.h has the protocol that the functions here follow. A call that cannot use the ring, for
+ * whatever reason, uses the socket.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,16 +19,16 @@
 #include "base/relax.h"
 #include "sdp_private.h"
 
-#define MUCH_BYTES   ((size_t)16 << 10)	 /* a lease may be worth its while */
-#define MANY_CALLS   100		 /* for less, of which the same is true */
-#define SOCKET_BYTES ((size_t)64 << 10)	 /* to the socket at once: a lease may begin behind them */
-#define PIECE_BYTES  ((size_t)32 << 10)	 /* published at once */
-#define LOCKED_BYTES ((size_t)256 << 10) /* copied before others have the lock */
+#define MUCH_BYTES   ((size_t)16 << 10)	 /* a call for so much data shows that a lease is worthwhile */
+#define MANY_CALLS   100		 /* so many calls for less data show the same */
+#define SOCKET_BYTES ((size_t)64 << 10)	 /* written to the socket at once; a lease may begin after them */
+#define PIECE_BYTES  ((size_t)32 << 10)	 /* copied before they are published */
+#define LOCKED_BYTES ((size_t)256 << 10) /* copied before the lock is released to other threads */
 #define HOLD_MS	     20
-#define SPINS	     400		 /* pauses before a thread sleeps */
-#define NAPS	     3			 /* without a lease */
+#define SPINS	     400		 /* iterations of polling before a thread sleeps */
+#define NAPS	     3			 /* timed sleeps before a reader without a lease waits in the kernel */
 
-/** struct call - one call of the program's: @msg's bytes beyond @done */
+/** struct call - one call of the program, of whose @msg the first @done bytes have been transferred */
 struct call {
 	int fd, flags;
 	const struct msghdr *msg;
@@ -36,9 +36,9 @@ struct call {
 	uint8_t *ring;
 	uint32_t self;
 	size_t done, total;
-	bool by_socket;	 /* the last bytes that were read */
-	bool filled;	 /* they filled the buffer that was offered: more may be there */
-	uint64_t end_ms; /* of SO_RCVTIMEO, SO_SNDTIMEO; 0: not asked yet */
+	bool by_socket;	 /* the last bytes were read from the socket */
+	bool filled;	 /* these filled the buffer, so that the socket may have more */
+	uint64_t end_ms; /* when SO_RCVTIMEO or SO_SNDTIMEO expires; 0: not read yet */
 };
 
 static uint64_t now_ms(void)
@@ -51,8 +51,9 @@ static uint64_t now_ms(void)
 
 /* --- the program's buffers --- */
 
-/* No program has anything in the first page: the kernel answers a call that names it, or one of
- * too many buffers. To ask about other pointers would cost more than the copy. */
+/* No program has anything in the first page. A call with such a pointer is left to the kernel, which
+ * returns the error, as is a call with too many buffers. Checking other pointers would cost more than the
+ * copy. */
 static bool may_be_mapped(const void *p)
 {
 	return (uintptr_t)p >= 4096;
@@ -84,7 +85,8 @@ static size_t total_of(const struct msghdr *msg)
 	return total;
 }
 
-/* Where byte number @at of the buffers is, and how many follow it there */
+/* Return: the address of byte number @at of the buffers. @bytes: set to the length from there to the end of
+ * its buffer */
 static uint8_t *place(const struct msghdr *msg, size_t at, size_t *bytes)
 {
 	size_t i = 0;
@@ -107,7 +109,7 @@ static bool may_wait(const struct call *c)
 	return !(c->flags & MSG_DONTWAIT) && !(fcntl(c->fd, F_GETFL) & O_NONBLOCK);
 }
 
-/* Return: how long a nap may last; 0: the program's time is over */
+/* Return: for how long to sleep; 0: the program's time-out has expired */
 static unsigned int nap_ms(struct call *c, int option)
 {
 	struct timeval tv = {0};
@@ -121,14 +123,14 @@ static unsigned int nap_ms(struct call *c, int option)
 	return now >= c->end_ms ? 0 : (unsigned int)min(c->end_ms - now, ABI_SDP_NAP_MS);
 }
 
-/* Wait for a lock for about as long as its owner may copy. Return: is it this thread's? */
+/* Try to take a lock for about as long as its owner may be copying. Return: does this thread have it? */
 static bool lock(const struct call *c, _Atomic uint32_t *word)
 {
 	for (int i = 0; i < 200; i++) {
 		if (abi_sdp_try_lock(word, c->self))
 			return true;
 		if (atomic_load(word) == c->self)
-			return false; /* a signal handler of this thread */
+			return false; /* this is a signal handler, which has interrupted the owner */
 		sched_yield();
 	}
 	return false;
@@ -136,7 +138,8 @@ static bool lock(const struct call *c, _Atomic uint32_t *word)
 
 /* --- writing --- */
 
-/* Return: may the ring be used now, @lease being what was granted? The lock is this thread's */
+/* May this thread, which has the lock, write to the ring under @lease? The socket must have no unread bytes,
+ * which would be read after those of the ring. */
 static bool may_put(const struct call *c, uint32_t lease)
 {
 	int unread = 1;
@@ -145,7 +148,7 @@ static bool may_put(const struct call *c, uint32_t lease)
 	       atomic_load(&c->half->lease) == lease && !atomic_load(&c->half->readers_in_kernel);
 }
 
-/* Copy what there is room for. Return: bytes; 0: it is full */
+/* Copy to the ring as much as it has room for. Return: the number of bytes; 0: the ring is full */
 static size_t put(struct call *c)
 {
 	uint64_t tail = atomic_load_explicit(&c->half->tail, memory_order_relaxed);
@@ -188,7 +191,7 @@ static bool is_full(const struct call *c)
 	       abi_sdp_is_lease(atomic_load(&c->half->lease));
 }
 
-/* Has softibd died? Then errno is EPIPE */
+/* Has softibd ended? Then errno is set to EPIPE. */
 static bool is_gone(const struct call *c)
 {
 	struct pollfd p = {.fd = c->fd};
@@ -199,7 +202,7 @@ static bool is_gone(const struct call *c)
 	return true;
 }
 
-/* The ring is full. Return: 0: look again; -1 and errno: the call ends */
+/* Wait until the ring has room. Return: 0: try again; -1 and errno: the call ends */
 static int wait_for_room(struct call *c)
 {
 	unsigned int ms;
@@ -225,7 +228,7 @@ static int wait_for_room(struct call *c)
 	return is_gone(c) ? -1 : 0;
 }
 
-/* softibd is about to grant a lease: let it empty the socket. */
+/* softibd is about to grant a lease. Wait until it has emptied the socket, at most HOLD_MS. */
 static void wait_for_lease(const struct call *c)
 {
 	const uint64_t end = now_ms() + HOLD_MS;
@@ -238,7 +241,7 @@ static void wait_for_lease(const struct call *c)
 		atomic_store(&c->half->hold, 0);
 }
 
-/* At most @bytes to or from the socket. Return: as sendmsg(2) and recvmsg(2) */
+/* Transfer at most @bytes by the socket. Return: as sendmsg(2) and recvmsg(2) */
 static ssize_t by_socket(struct call *c, size_t bytes, int flags, bool writes)
 {
 	struct iovec part;
@@ -259,15 +262,15 @@ static ssize_t write_to_socket(struct call *c)
 
 	if (atomic_load_explicit(&c->half->hold, memory_order_relaxed)) {
 		wait_for_lease(c);
-		return 0; /* look again */
+		return 0; /* try again, perhaps by the ring */
 	}
 	n = by_socket(c, SOCKET_BYTES, c->flags, true);
 	c->done += n > 0 ? (size_t)n : 0;
 	return n;
 }
 
-/* A call that must not wait goes on by the socket when the ring is full: if not all is written, the
- * socket is full, and the kernel tells when it is not. */
+/* A call that must not wait continues by the socket when the ring is full. If it cannot write all, the
+ * socket is full, too, and the kernel reports when it is writable. */
 static ssize_t write_all(struct call *c)
 {
 	while (c->done < c->total) {
@@ -287,7 +290,7 @@ static ssize_t write_all(struct call *c)
 
 /* --- reading --- */
 
-/* Copy what the ring has. Return: bytes */
+/* Copy from the ring. Return: the number of bytes */
 static size_t get(struct call *c, bool peek)
 {
 	uint64_t head = atomic_load_explicit(&c->half->head, memory_order_relaxed), used;
@@ -310,7 +313,7 @@ static size_t get(struct call *c, bool peek)
 	return c->done - before;
 }
 
-/* Return: bytes of the ring; -1: none */
+/* Return: the number of bytes that were copied from the ring; -1: it has none */
 static ssize_t get_some(struct call *c)
 {
 	c->by_socket = false;
@@ -326,8 +329,9 @@ static ssize_t read_from_socket(struct call *c, int flags)
 	return n;
 }
 
-/* Bytes of the socket come before those of the ring. @look: even if it was empty before in this
- * lease. Return: bytes; 0: the stream has ended; -1 and errno */
+/* Read from the socket and then from the ring, as bytes in the socket precede those in the ring. @look: try
+ * the socket even if it was empty before during this lease. Return: the number of bytes; 0: the stream has
+ * ended; -1 and errno */
 static ssize_t read_what_is_there(struct call *c, bool look)
 {
 	const uint32_t lease = atomic_load(&c->half->lease);
@@ -338,7 +342,7 @@ static ssize_t read_what_is_there(struct call *c, bool look)
 		return read_from_socket(c, MSG_DONTWAIT);
 	errno = EAGAIN;
 	if (atomic_load(&h->lease) != lease) {
-		n = -1; /* look again */
+		n = -1; /* try again */
 	} else if (look || atomic_load(&h->socket_is_empty) != lease) {
 		n = read_from_socket(c, MSG_DONTWAIT);
 		if (n < 0 && errno == EAGAIN)
@@ -355,7 +359,7 @@ static ssize_t read_what_is_there(struct call *c, bool look)
 	return n;
 }
 
-/* The ring has bytes, or the lease has ended: for which a thread looks before it sleeps. */
+/* Has the ring bytes, or has the lease ended? Then a thread must not sleep. */
 static bool is_ready(const struct call *c, uint32_t lease)
 {
 	return abi_sdp_used(c->half) || atomic_load(&c->half->lease) != lease;
@@ -385,7 +389,8 @@ static ssize_t read_without_lease(struct call *c, bool *leased)
 	return *leased ? 0 : read_from_socket(c, 0);
 }
 
-/* Writers use the socket meanwhile. Return: as recv(2); 0 and *@leased: there is a lease */
+/* Wait in the kernel, while writers use the socket. Return: as recv(2); 0 with *@leased set: there is a lease
+ * now, and nothing was read */
 static ssize_t wait_in_kernel(struct call *c, bool *leased)
 {
 	ssize_t n;
@@ -397,8 +402,9 @@ static ssize_t wait_in_kernel(struct call *c, bool *leased)
 	return n;
 }
 
-/* A nap costs little, and a lease may begin meanwhile; but a connection may be at rest for long.
- * Return: bytes; 0: the stream has ended; -1 and errno */
+/* Wait for bytes by polling and by timed sleeps, during which a lease may begin. After NAPS of these, wait in
+ * the kernel, because the connection may be idle for a long time. Return: the number of bytes; 0: the stream
+ * has ended; -1 and errno */
 static ssize_t wait_in_turns(struct call *c)
 {
 	for (int naps = 0;; naps++) {
@@ -434,7 +440,7 @@ static void leave(void *call)
 	atomic_fetch_sub(&((struct call *)call)->half->readers, 1);
 }
 
-/* softibd knows as long that somebody will read. Return: as wait_in_turns() */
+/* Wait for bytes, while `readers` tells softibd that a thread is going to read. Return: as wait_in_turns() */
 static ssize_t wait_for_bytes(struct call *c)
 {
 	ssize_t n;
@@ -446,17 +452,18 @@ static ssize_t wait_for_bytes(struct call *c)
 	return n;
 }
 
-/* Nothing was there. Return: as recv(2) */
+/* Wait for bytes, as neither the socket nor the ring has any. Return: as recv(2) */
 static ssize_t wait_and_read(struct call *c)
 {
 	atomic_store_explicit(&c->half->reads_much, 1, memory_order_relaxed);
-	/* no lease begins, and the kernel wakes this thread */
+	/* No lease begins while the writer writes little, so that bytes arrive by the socket. */
 	if (!atomic_load(&c->half->writes_much))
 		return read_from_socket(c, 0);
 	return wait_for_bytes(c);
 }
 
-/* A read that has some bytes ends at the mark of out-of-band data: the program looks for it. */
+/* Is the socket at the mark of out-of-band data? A read that has some bytes ends there, since the program may
+ * look for the mark. */
 static bool at_mark(const struct call *c)
 {
 	int mark = 0;
@@ -464,8 +471,8 @@ static bool at_mark(const struct call *c)
 	return ioctl(c->fd, SIOCATMARK, &mark) || mark;
 }
 
-/* A program that epoll tells of new bytes alone takes a read that does not fill its buffers as a
- * sign that no more are there. */
+/* Is the read to continue? With EPOLLET, a program concludes from a read that does not fill its buffers that
+ * there are no more bytes. */
 static bool goes_on(const struct call *c)
 {
 	if (c->done == c->total || c->flags & MSG_PEEK)
@@ -490,7 +497,7 @@ static ssize_t read_some(struct call *c)
 
 /* --- the calls --- */
 
-/* Is a lease of use, by this call or by those before it? */
+/* Is a lease worthwhile for this direction, judged by this call and those before it? */
 static bool moves_much(struct sdp_memory *m, size_t bytes, bool writes)
 {
 	_Atomic unsigned int *calls = &m->calls[writes];
@@ -500,8 +507,8 @@ static bool moves_much(struct sdp_memory *m, size_t bytes, bool writes)
 	       atomic_fetch_add_explicit(calls, 1, memory_order_relaxed) >= MANY_CALLS;
 }
 
-/* Return: is the call one for the ring, maybe? If one is, all that follow are: a reader that waits
- * elsewhere does not find what is in the ring */
+/* Prepare a call that may use the ring. Return: false: it is left to the kernel. Once a call has used the
+ * ring, all later calls do, because a reader that waits in the kernel would not notice bytes in the ring. */
 static bool begins(struct call *c, struct sdp_memory *m, bool writes)
 {
 	const int i = writes ? m->side : !m->side;
@@ -530,7 +537,7 @@ static bool begins(struct call *c, struct sdp_memory *m, bool writes)
 	return true;
 }
 
-/* Has the connection ended by an error, of which this write tells? Then errno is that */
+/* Has the connection ended by an error that this write has to report? Then errno is set to it. */
 static bool is_told(const struct call *c, const struct sdp_memory *m)
 {
 	int error = atomic_load_explicit(&m->memory->half[m->side].error, memory_order_relaxed) ?

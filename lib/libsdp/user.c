@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Pointers that the program has passed: where libsdp answers in place of the kernel, a bad one
- * is EFAULT, as by the kernel's own calls, because the kernel does the copying.
+ * Access to memory by pointers that the program has passed. Where libsdp answers in place of the kernel,
+ * a bad pointer results in EFAULT, as in a system call, because the kernel does the copying.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 #include "sdp_private.h"
 
-/* @n: what the kernel has copied. Where it does not let a process copy its own memory, memcpy()
- * does, and a bad pointer ends the program. */
+/* @n: result of the kernel's copy. Where the kernel does not permit a process to copy its own memory,
+ * memcpy() is used, and a bad pointer ends the program by SIGSEGV. */
 static int finish(ssize_t n, void *to, const void *from, size_t bytes)
 {
 	if (n < 0 && errno != EFAULT)

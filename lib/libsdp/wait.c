@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * select() and poll() of connections whose ring may have bytes, which the kernel does not know of,
- * and what epoll.c needs for the same. While a thread waits in the kernel, `readers_in_kernel` tells
- * the writers to use the socket, so that it is woken. A program that waits otherwise is not told of
- * the ring; softibd ends the lease then. So these functions are a matter of speed alone.
+ * select() and poll() of connections whose ring may have bytes, which the kernel does not know of, and
+ * the parts of it that epoll.c needs, too. While a thread waits in the kernel, `readers_in_kernel` makes
+ * writers use the socket, so that the kernel wakes the thread. A program that waits in another way does
+ * not notice bytes in the ring; then softibd ends the lease, and the bytes arrive by the socket.
+ * Therefore these functions affect only the speed.
  */
 #include <poll.h>
 #include <sched.h>
@@ -14,7 +15,7 @@
 #include "sdp_private.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define SPINS  2000 /* pauses before a thread waits in the kernel: some 50 us */
+#define SPINS  2000 /* iterations of polling before a thread waits in the kernel: some 50 us */
 
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
@@ -70,7 +71,7 @@ static bool any_has_news(const struct sdp_watches *w)
 	return false;
 }
 
-/* Are bytes to be expected in a ring? */
+/* Has a connection a lease, so that bytes may arrive in its ring? */
 bool sdp_watches_are_leased(const struct sdp_watches *w)
 {
 	for (unsigned int i = 0; i < w->num; i++)
@@ -101,7 +102,7 @@ bool sdp_watches_begin(const struct sdp_watches *w, bool waits)
 	if (any_has_news(w) || !waits)
 		return any_has_news(w);
 	enter_kernel(w, 1);
-	/* a writer that has looked before is about to publish */
+	/* A writer that read the count before it was incremented may still publish bytes in the ring. */
 	for (int i = 0; i < SPINS && any_is_written(w) && !any_has_news(w); i++)
 		sched_yield();
 	if (!any_has_news(w))
@@ -120,7 +121,7 @@ void sdp_watches_end(const struct sdp_watches *w, bool waited)
 
 /* --- poll --- */
 
-/* what ppoll(2) says, and the rings. Return: as ppoll(2) */
+/* Add the events of rings to those of ppoll(2). Return: as ppoll(2) */
 static int add_rings_to_poll(const struct sdp_watches *w, struct pollfd *fds, int n)
 {
 	for (unsigned int i = 0; n >= 0 && i < w->num; i++) {
@@ -208,7 +209,7 @@ EXPORT int select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct 
 		       sdp_libc.select(n, reads, writes, excepts, timeout);
 }
 
-/* --- what _FORTIFY_SOURCE makes of them --- */
+/* --- the functions that _FORTIFY_SOURCE calls in their place --- */
 
 EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
 {
