@@ -305,15 +305,6 @@ static void put_stats(struct json_object *o, const struct ipoib_stats *s)
 		control_put_number(o, rows[i].key, rows[i].value);
 }
 
-/* Return: a new list, which is added to @o as member @key */
-static struct json_object *put_list(struct json_object *o, const char *key)
-{
-	struct json_object *list = json_object_new_array();
-
-	json_object_object_add(o, key, list);
-	return list;
-}
-
 bool control_op_ipoib(struct control_request *req)
 {
 	struct ipoib *ipoib = find_interface(req);
@@ -322,7 +313,7 @@ bool control_op_ipoib(struct control_request *req)
 	if (!ipoib)
 		return true;
 	control_put_number(out, "pkey", ipoib_pkey(ipoib));
-	ipoib_each_of_port(ipoib, put_pkey, put_list(out, "pkeys"));
+	ipoib_each_of_port(ipoib, put_pkey, control_put_list(out, "pkeys"));
 	put_link(out, "link", ipoib_own_link(ipoib));
 	control_put_text(out, "mode", mode_of(ipoib));
 	control_put_number(out, "mtu", ipoib_mtu(ipoib));
@@ -331,10 +322,10 @@ bool control_op_ipoib(struct control_request *req)
 	control_put_number(out, "rx_usecs", ipoib_moderation(ipoib).usecs);
 	control_put_number(out, "rx_frames", ipoib_moderation(ipoib).frames);
 	put_stats(out, ipoib_stats(ipoib));
-	ipoib_each_address(ipoib, put_address, put_list(out, "addresses"));
+	ipoib_each_address(ipoib, put_address, control_put_list(out, "addresses"));
 	control_put_bool(out, "verifying", ipoib_each_address(ipoib, is_verifying, NULL));
-	ipoib_each_address(ipoib, put_conflict, put_list(out, "address_conflicts"));
-	ipoib_each_neighbour(ipoib, put_neighbour, put_list(out, "neighbours"));
-	ipoib_each_group(ipoib, put_group, put_list(out, "groups"));
+	ipoib_each_address(ipoib, put_conflict, control_put_list(out, "address_conflicts"));
+	ipoib_each_neighbour(ipoib, put_neighbour, control_put_list(out, "neighbours"));
+	ipoib_each_group(ipoib, put_group, control_put_list(out, "groups"));
 	return true;
 }

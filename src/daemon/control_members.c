@@ -26,6 +26,14 @@ void control_put_text(struct json_object *o, const char *key, const char *text)
 	json_object_object_add(o, key, json_object_new_string(text));
 }
 
+struct json_object *control_put_list(struct json_object *o, const char *key)
+{
+	struct json_object *list = json_object_new_array();
+
+	json_object_object_add(o, key, list);
+	return list;
+}
+
 void control_put_number(struct json_object *o, const char *key, uint64_t n)
 {
 	json_object_object_add(o, key, json_object_new_uint64(n));

@@ -109,6 +109,8 @@ void control_put_text(struct json_object *o, const char *key, const char *text);
 void control_put_number(struct json_object *o, const char *key, uint64_t n);
 void control_put_bool(struct json_object *o, const char *key, bool value);
 void control_put_hex(struct json_object *o, const char *key, uint64_t n, int digits);
+/** control_put_list() - Return: a new list, which is added to @o as member @key */
+struct json_object *control_put_list(struct json_object *o, const char *key);
 /** control_flag() - is the member @key of the request true? */
 bool control_flag(struct control_request *req, const char *key);
 /** control_text() - the text @key of the request; NULL */

@@ -74,14 +74,6 @@ static void put_target(struct json_object *o, const struct srpi_target *target)
 	control_put_text(o, "description", target->id_string);
 }
 
-static struct json_object *put_list(struct json_object *o, const char *key)
-{
-	struct json_object *list = json_object_new_array();
-
-	json_object_object_add(o, key, list);
-	return list;
-}
-
 /* --- waiting for the end --------------------------------------------------------------------- */
 
 static void free_call(struct srp_call *call)
@@ -147,7 +139,7 @@ static void put_session(struct json_object *o, const struct srp_session *session
 					     [SRPI_BLOCKED] = "blocked",
 					     [SRPI_FAIL_FAST] = "failing",
 					     [SRPI_LOST] = "lost"};
-	struct json_object *units = put_list(o, "units"), *channels = put_list(o, "channels");
+	struct json_object *units = control_put_list(o, "units"), *channels = control_put_list(o, "channels");
 	struct srp_session_info info;
 	struct srp_channel_info channel;
 	struct srp_unit_info unit;
@@ -199,7 +191,7 @@ static bool is_first(const struct srp_call *call, unsigned int i)
 
 static void put_found(struct srp_call *call)
 {
-	struct json_object *list = put_list(call->out, "targets");
+	struct json_object *list = control_put_list(call->out, "targets");
 
 	for (unsigned int i = 0; i < call->nr_found; i++) {
 		const struct srp_found *found = &call->found[i];
@@ -504,7 +496,7 @@ bool control_op_srp_sessions(struct control_request *req)
 
 	if (node == -2)
 		return true;
-	listing.list = put_list(req->out, "sessions");
+	listing.list = control_put_list(req->out, "sessions");
 	srp_each_session(control_rt(req->control), put_each, &listing);
 	return true;
 }

@@ -193,14 +193,6 @@ static int put_channel(void *ctx, const struct srpt_channel_info *info)
 	return json_object_array_add(ctx, o);
 }
 
-static struct json_object *put_list(struct json_object *o, const char *key)
-{
-	struct json_object *list = json_object_new_array();
-
-	json_object_object_add(o, key, list);
-	return list;
-}
-
 static void put_target(struct json_object *list, const char *node, unsigned int slot,
 		       struct srpt *srpt)
 {
@@ -214,8 +206,8 @@ static void put_target(struct json_object *list, const char *node, unsigned int 
 	control_put_hex(o, "ioc_guid", guid, 16);
 	control_put_hex(o, "service_id", srpt_service_id(srpt), 16);
 	control_put_text(o, "service_name", name);
-	srpt_each_unit(srpt, put_unit, put_list(o, "units"));
-	srpt_each_channel(srpt, put_channel, put_list(o, "channels"));
+	srpt_each_unit(srpt, put_unit, control_put_list(o, "units"));
+	srpt_each_channel(srpt, put_channel, control_put_list(o, "channels"));
 	json_object_array_add(list, o);
 }
 
@@ -227,7 +219,7 @@ bool control_op_srp_targets(struct control_request *req)
 
 	if (only == -2)
 		return true;
-	list = put_list(req->out, "targets");
+	list = control_put_list(req->out, "targets");
 	for (int i = 0; i < topo->num_nodes; i++) {
 		struct ib_device *device =
 			only < 0 || only == i ? control_device(req, i) : NULL;
