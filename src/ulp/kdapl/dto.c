@@ -208,6 +208,30 @@ static void trim(struct request *r, DAT_VLEN length)
 	r->wr.wr.num_sge = n;
 }
 
+/* Check an RDMA request with opcode @r->wr.wr.opcode, and fill in its local and its remote memory. */
+static DAT_RETURN prepare_rdma(struct kd_ep *ep, struct request *r, DAT_LMR_TRIPLET *local_iov,
+			       DAT_COUNT num_segments, const DAT_RMR_TRIPLET *remote_iov)
+{
+	const bool reads = r->wr.wr.opcode == IB_WR_RDMA_READ;
+	DAT_RETURN ret = kd_request_check(ep);
+
+	if (ret == DAT_SUCCESS)
+		ret = kd_dto_sges(local_iov, num_segments,
+				  reads ? ep->attr.max_rdma_read_iov :
+					  ep->attr.max_rdma_write_iov,
+				  r->sge, &r->wr.wr.num_sge, &r->length);
+	if (ret == DAT_SUCCESS)
+		ret = remote_iov_check(ep, remote_iov);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (reads ? remote_iov->segment_length > r->length :
+		    r->length > remote_iov->segment_length)
+		return DAT_ERROR(DAT_LENGTH_ERROR, 0);
+	r->wr.remote_addr = remote_iov->target_address;
+	r->wr.rkey = remote_iov->rmr_context;
+	return DAT_SUCCESS;
+}
+
 DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 				 DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 				 const DAT_RMR_TRIPLET *remote_iov,
@@ -215,20 +239,11 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments
 {
 	struct kd_ep *ep = kd_get(ep_handle, DAT_HANDLE_TYPE_EP);
 	struct request r = {.wr.wr.opcode = IB_WR_RDMA_READ};
-	DAT_RETURN ret = kd_request_check(ep);
+	DAT_RETURN ret = prepare_rdma(ep, &r, local_iov, num_segments, remote_iov);
 
-	if (ret == DAT_SUCCESS)
-		ret = kd_dto_sges(local_iov, num_segments, ep->attr.max_rdma_read_iov,
-				  r.sge, &r.wr.wr.num_sge, &r.length);
-	if (ret == DAT_SUCCESS)
-		ret = remote_iov_check(ep, remote_iov);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (remote_iov->segment_length > r.length)
-		return DAT_ERROR(DAT_LENGTH_ERROR, 0);
 	trim(&r, remote_iov->segment_length);
-	r.wr.remote_addr = remote_iov->target_address;
-	r.wr.rkey = remote_iov->rmr_context;
 	return post_request(ep, &r, KD_READ, user_cookie, completion_flags,
 			    DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
 }
@@ -241,19 +256,10 @@ DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
 {
 	struct kd_ep *ep = kd_get(ep_handle, DAT_HANDLE_TYPE_EP);
 	struct request r = {.wr.wr.opcode = IB_WR_RDMA_WRITE};
-	DAT_RETURN ret = kd_request_check(ep);
+	DAT_RETURN ret = prepare_rdma(ep, &r, local_iov, num_segments, remote_iov);
 
-	if (ret == DAT_SUCCESS)
-		ret = kd_dto_sges(local_iov, num_segments, ep->attr.max_rdma_write_iov,
-				  r.sge, &r.wr.wr.num_sge, &r.length);
-	if (ret == DAT_SUCCESS)
-		ret = remote_iov_check(ep, remote_iov);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (r.length > remote_iov->segment_length)
-		return DAT_ERROR(DAT_LENGTH_ERROR, 0);
-	r.wr.remote_addr = remote_iov->target_address;
-	r.wr.rkey = remote_iov->rmr_context;
 	return post_request(ep, &r, KD_WRITE, user_cookie, completion_flags,
 			    DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
 }
