@@ -448,6 +448,15 @@ int eng_post_recv(struct eng_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 int eng_qp_attach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);
 int eng_qp_detach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);
 
+/** eng_port_accepts_pkey() - does a P_Key in the table of @port match @pkey (10.9.3)? */
+static inline bool eng_port_accepts_pkey(const struct abi_devport *port, uint16_t pkey)
+{
+	for (unsigned i = 0; i < ABI_PKEYS; i++)
+		if (wire_pkeys_match(port->pkey[i], pkey))
+			return true;
+	return false;
+}
+
 /** struct eng_stats - packets that were dropped, by reason */
 struct eng_stats {
 	uint64_t rx_no_qp, rx_bad_pkey, rx_malformed, link_full;

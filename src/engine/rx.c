@@ -23,14 +23,6 @@ static unsigned port_of(const struct engine *e, const struct wire_packet *pkt)
 	return 1;
 }
 
-static bool pkey_in_table(const struct abi_devport *port, uint16_t pkey)
-{
-	for (unsigned i = 0; i < ABI_PKEYS; i++)
-		if (wire_pkeys_match(port->pkey[i], pkey))
-			return true;
-	return false;
-}
-
 bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey)
 {
 	const struct tp_attr *attr = tp_qp_attr(qp->tp);
@@ -39,7 +31,7 @@ bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey)
 	case 0: /* C9-33: not checked */
 		return true;
 	case 1: /* C9-34: any key of the port */
-		return pkey_in_table(eng_port(qp->engine, qp->init.port_num), pkey);
+		return eng_port_accepts_pkey(eng_port(qp->engine, qp->init.port_num), pkey);
 	default:
 		eng_refresh_pkey(qp);
 		return wire_pkeys_match(attr->pkey, pkey);

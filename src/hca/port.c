@@ -11,18 +11,6 @@
 #include "hca/private.h"
 #include "wire/frame.h"
 
-/* C9-41: a packet whose P_Key is in no entry of the port's table is dropped,
- * counted, and told to the subnet manager (trap 257) */
-static bool pkey_known(struct hca *hca, unsigned port_num, uint16_t pkey)
-{
-	const struct abi_devport *port = hca_devport(hca, port_num);
-
-	for (unsigned i = 0; i < ABI_PKEYS; i++)
-		if (wire_pkeys_match(port->pkey[i], pkey))
-			return true;
-	return false;
-}
-
 /* Publish that the port's counter of violations was incremented and that a trap is pending. */
 static void show_violation(struct hca *hca, unsigned port_num)
 {
@@ -30,6 +18,8 @@ static void show_violation(struct hca *hca, unsigned port_num)
 	hca_page_publish(hca, port_num);
 }
 
+/* C9-41: a packet that no P_Key of the port's table matches is dropped, counted, and reported to the
+ * subnet manager (trap 257). */
 static void pkey_violation(struct hca *hca, unsigned port_num, const struct fab_packet *pkt)
 {
 	struct ag_node *node = fab_node(hca->fab, hca->node);
@@ -129,7 +119,7 @@ int hca_port_deliver(void *ctx, const struct fab_packet *pkt)
 		return to_mad_qp(port, 0, pkt);
 	if (pkt->dest_qpn == WIRE_QPN_FRAME)
 		return hca_frame_deliver(port, pkt);
-	if (!pkey_known(hca, port->port_num, pkt->pkey)) {
+	if (!eng_port_accepts_pkey(hca_devport(hca, port->port_num), pkt->pkey)) {
 		pkey_violation(hca, port->port_num, pkt);
 		return 0;
 	}

@@ -197,10 +197,7 @@ static bool note_given(struct hca_windows *to, struct hca_windows *from, uint32_
 /* @mr: NULL: the key is a memory window's, whose bounds the target alone knows */
 static bool inside_key(const struct ib_mr *mr, const struct abi_window_msg *m)
 {
-	if (!mr)
-		return true;
-	return m->va >= mr->iova && m->va - mr->iova <= mr->length &&
-	       m->length_bytes <= mr->length - (m->va - mr->iova);
+	return !mr || range_covers(mr->iova, mr->length, m->va, m->length_bytes);
 }
 
 /* Open the same memory read-only. O_NONBLOCK keeps open(2) from waiting for a lease that the

@@ -34,8 +34,9 @@ void tp_uc_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t fla
 	if (!psn_eq(pkt->bth.psn, r->epsn)) { /* 9.8.2.2 */
 		qp->stats.out_of_sequence++;
 		tp_message_abandon(qp);
+		r->epsn = pkt->bth.psn;
 	}
-	r->epsn = psn_add(pkt->bth.psn, pkt->packets);
+	tp_expect_next(r, pkt->packets, 0);
 	if (flags & WIRE_IS_FIRST)
 		tp_message_abandon(qp);
 	verdict = tp_message_receive(qp, pkt, flags);
