@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The engine's side of lanes: which way a packet leaves, and what came in.
- * No system call but the doorbell of a receiver that sleeps.
+ * The engine's side of lanes: the choice of the medium by which a packet leaves, and the records that
+ * have arrived. The only system call is the doorbell of a receiver that sleeps.
  */
 #include "lanes.h"
 
@@ -157,7 +157,7 @@ static bool holds(const struct lanes *l, const struct flow *f, uint32_t bytes)
 
 /* The flow's packet could not leave. Return: whether it has waited longer than the head-of-queue
  * lifetime */
-static enum eng_way wait_or_lose(struct lanes *l, struct flow *f)
+static enum eng_medium wait_or_lose(struct lanes *l, struct flow *f)
 {
 	mono_t now = l->now(l->ctx);
 
@@ -169,7 +169,7 @@ static enum eng_way wait_or_lose(struct lanes *l, struct flow *f)
 	return ENG_LOST;
 }
 
-enum eng_way lanes_stuck(struct lanes *l, struct eng_flow *flow)
+enum eng_medium lanes_stuck(struct lanes *l, struct eng_flow *flow)
 {
 	struct flow *f = container_of(flow, struct flow, eng);
 
@@ -179,7 +179,7 @@ enum eng_way lanes_stuck(struct lanes *l, struct eng_flow *flow)
 	return wait_or_lose(l, f);
 }
 
-static enum eng_way by_softibd(struct lanes *l, struct flow *f)
+static enum eng_medium by_softibd(struct lanes *l, struct flow *f)
 {
 	f->state = FLOW_SOFTIBD;
 	if (++f->misses > ASK_AGAIN_PACKETS)
@@ -187,7 +187,7 @@ static enum eng_way by_softibd(struct lanes *l, struct flow *f)
 	return ENG_BY_PACKETS;
 }
 
-static enum eng_way leave(struct lanes *l, struct flow *f)
+static enum eng_medium leave(struct lanes *l, struct flow *f)
 {
 	const struct abi_lane_tx *tx = &f->eng.lane->tx;
 
@@ -209,7 +209,7 @@ static bool ring_passed(const struct abi_ring_tx *tx, uint64_t until)
 	return atomic_load_explicit(&tx->ring->head, memory_order_acquire) >= until;
 }
 
-static enum eng_way enter(struct lanes *l, struct flow *f, uint32_t bytes)
+static enum eng_medium enter(struct lanes *l, struct flow *f, uint32_t bytes)
 {
 	if (!holds(l, f, bytes))
 		return by_softibd(l, f);
@@ -229,7 +229,7 @@ static enum eng_way enter(struct lanes *l, struct flow *f, uint32_t bytes)
 	return ENG_BY_LANE;
 }
 
-static enum eng_way step(struct lanes *l, struct flow *f, uint32_t bytes)
+static enum eng_medium step(struct lanes *l, struct flow *f, uint32_t bytes)
 {
 	switch ((enum flow_state)f->state) {
 	case FLOW_LANE:
@@ -244,7 +244,7 @@ static enum eng_way step(struct lanes *l, struct flow *f, uint32_t bytes)
 	return by_softibd(l, f);
 }
 
-enum eng_way lanes_choose(struct lanes *l, const struct eng_path *path, uint32_t bytes,
+enum eng_medium lanes_choose(struct lanes *l, const struct eng_path *path, uint32_t bytes,
 			  struct eng_flow **flow)
 {
 	struct flow *f;

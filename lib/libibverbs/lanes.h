@@ -104,9 +104,9 @@ void lanes_exit(struct lanes *lanes);
 /* --- the engine's side: under its lock --- */
 
 /** lanes_choose(), lanes_stuck(), lanes_ring() - as struct eng_link_ops */
-enum eng_way lanes_choose(struct lanes *lanes, const struct eng_path *path, uint32_t bytes,
+enum eng_medium lanes_choose(struct lanes *lanes, const struct eng_path *path, uint32_t bytes,
 			  struct eng_flow **flow);
-enum eng_way lanes_stuck(struct lanes *lanes, struct eng_flow *flow);
+enum eng_medium lanes_stuck(struct lanes *lanes, struct eng_flow *flow);
 void lanes_ring(struct lanes *lanes, struct eng_lane_out *lane);
 /** lanes_ring_overdue() - ring the doorbells of receivers that seem to be awake and have
  *  read nothing for PROG_OVERDUE_NS. Return: true: some receiver has unread records */

@@ -85,7 +85,7 @@ static void release(void *ctx)
 		abi_ring_release(&link->rx);
 }
 
-static enum eng_way choose(void *ctx, const struct eng_path *path, uint32_t bytes,
+static enum eng_medium choose(void *ctx, const struct eng_path *path, uint32_t bytes,
 			   struct eng_flow **flow)
 {
 	struct soft_link *link = ctx;
@@ -93,7 +93,7 @@ static enum eng_way choose(void *ctx, const struct eng_path *path, uint32_t byte
 	return link->broken ? ENG_BY_PACKETS : lanes_choose(&link->lanes, path, bytes, flow);
 }
 
-static enum eng_way stuck(void *ctx, struct eng_flow *flow)
+static enum eng_medium stuck(void *ctx, struct eng_flow *flow)
 {
 	struct soft_link *link = ctx;
 

@@ -36,19 +36,19 @@ struct eng_qp;
 
 #define ENG_CQ_OVERRUN (-1)
 
-#define ENG_COPY_WAYS (2 * COPY_KERNELS) /* copy kernels into a narrow ring, then into a wide one */
+#define ENG_COPY_METHODS (2 * COPY_KERNELS) /* copy kernels into a narrow ring, then into a wide one */
 
 /** struct eng_copy - how long payloads are copied into a lane (lane_copy.c) */
 struct eng_copy {
 	uint32_t ends_at; /* the current span ends at this value of the lane's bulk_tail */
-	/* the current way: number of a copy kernel, plus COPY_KERNELS for a wide ring */
-	uint8_t way;
-	uint8_t num_ways; /* 0: the lane has carried too little to compare ways */
+	/* the current method: number of a copy kernel, plus COPY_KERNELS for a wide ring */
+	uint8_t method;
+	uint8_t num_methods; /* 0: the lane has carried too little to compare methods */
 	uint8_t best, last_tried, to_try;
 	bool settles;	     /* the current span is not timed */
 	uint16_t spans;	     /* number of spans of which recent_ns is the shortest */
 	uint16_t rested, rest_spans; /* spans since the last trial, and until the next one */
-	uint64_t best_ns, recent_ns; /* duration of a span: in the best way, in the current way */
+	uint64_t best_ns, recent_ns; /* duration of a span: by the best method, by the current method */
 	mono_t since;		     /* when the current span began */
 };
 
@@ -97,7 +97,7 @@ struct eng_lane_in {
 	struct eng_prediction datagram;
 };
 
-/** struct eng_path - what decides by which way a packet leaves */
+/** struct eng_path - the addresses of a packet that decide by which medium it leaves */
 struct eng_path {
 	uint32_t dest_qpn;
 	uint16_t dlid, pkey;
@@ -113,10 +113,11 @@ struct eng_flow {
 	uint32_t serial, epoch, mtu_bytes;
 };
 
-enum eng_way {
-	ENG_BY_PACKETS, /* reserve() */
+/** enum eng_medium - by what a QP's next packet leaves, as choose() decides */
+enum eng_medium {
+	ENG_BY_PACKETS, /* the packet path: reserve() */
 	ENG_BY_LANE,
-	ENG_WAIT, /* by none of these now; ask again at the next eng_progress() */
+	ENG_WAIT, /* neither has room now; ask again at the next eng_progress() */
 	ENG_LOST, /* the packet has waited for the head-of-queue lifetime, and is dropped */
 };
 
@@ -140,12 +141,12 @@ struct eng_link_ops {
 
 	/* --- lanes; choose is NULL for a link that has none --- */
 
-	/** choose() - by which way does the next packet on @path leave, which has @bytes of
+	/** choose() - by which medium does the next packet on @path leave, which has @bytes of
 	 *  payload? ENG_BY_LANE: *@flow is set */
-	enum eng_way (*choose)(void *link, const struct eng_path *path, uint32_t bytes,
+	enum eng_medium (*choose)(void *link, const struct eng_path *path, uint32_t bytes,
 			       struct eng_flow **flow);
 	/** stuck() - the lane of @flow has no room. Return: ENG_WAIT or ENG_LOST */
-	enum eng_way (*stuck)(void *link, struct eng_flow *flow);
+	enum eng_medium (*stuck)(void *link, struct eng_flow *flow);
 	/** ring() - ring the doorbell of @lane, whose receiver sleeps */
 	void (*ring)(void *link, struct eng_lane_out *lane);
 	/** bad_qkey() - @lane carried a datagram with a wrong Q_Key, for which the port sends a

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How a long payload is copied into a lane: by which copy kernel (base/copy.h), and into
- * a narrow or a wide ring (abi/lane.h). Both together are a way.
+ * How a long payload is copied into a lane. A copy method is a copy kernel (base/copy.h) together with
+ * the width of the ring, narrow or wide (abi/lane.h).
  *
- * The ways differ by a factor of four and more, and the fastest one depends on the
+ * The methods differ by a factor of four and more, and the fastest one depends on the
  * processor, on where the two processes run and on the sizes that they send. A 256 KiB
  * ring keeps the payloads in the cache that both processes have; but where each core has
  * one of its own, each line has to be fetched from the other core's (AMD EPYC 9004: 9
  * GB/s), while those of a 2 MiB ring have left both for the cache that the cores share
  * (40 GB/s). Plain stores fetch the lines that they overwrite, stores past the caches
  * leave the peer to fetch them from memory, and `rep movsb` collapses on some processors
- * when source and destination share their low address bits. No program can ask how that
- * is. The lane therefore tries the ways by turns on the traffic that it carries, and
- * compares.
+ * when source and destination share their low address bits. A program cannot find out which
+ * of this applies. The lane therefore tries the methods in turn on the traffic that it carries,
+ * and compares their costs.
  *
- * The traffic is cut into spans of SPAN_BYTES. The time of a span, waits for room
- * included, is the cost of its way: that is what the user gets, and it counts what a way
- * of the sender costs the receiver. The least of several spans counts, because an
- * interrupt only adds to one. The first span after a change settles: the ring changes its
- * width within 2 MiB, and new pages are touched for the first time.
+ * The traffic is divided into spans of SPAN_BYTES. The cost of a method is the duration of a span,
+ * including waits for room, because that is what the user experiences, and because it includes
+ * what a method of the sender costs the receiver. The shortest of several spans counts, since an
+ * interrupt can only lengthen a span. The first span after a change is not timed: the ring
+ * changes its width within 2 MiB, and new pages are touched for the first time.
  *
  * States (struct eng_copy)
- *   young    fewer than YOUNG_BYTES passed: way 0, nothing is timed
- *   resting  to_try is 0: the best way is in use; recent_ns is its cost of late
- *   trying   to_try ways, this one included, are still to be tried: this is one
- * Events, each at the end of a span; a receiver's spans (put.c) differ, not the states
- *   young ends                   try all ways
- *   a way had its ROUNDS         keep it if it is the best, go on with the next, or rest
- *   rest_spans of rest are over  try one way; rest twice as long if it was no better
- *   the best way costs half more try all ways: the traffic, or the place of a process, is
- *                                another one
+ *   young    fewer than YOUNG_BYTES have passed: method 0 is in use, and nothing is timed
+ *   resting  to_try is 0: the best method is in use; recent_ns is its cost of late
+ *   trying   to_try methods, including the one in use, are still to be tried
+ * Events, each at the end of a span (a receiver has other spans, put.c, but the same states)
+ *   young ends                       try all methods
+ *   a method has had ROUNDS spans    keep it if it is the best; try the next one, or rest
+ *   rest_spans have passed           try one method; rest twice as long if it is no better
+ *   the best method costs half more  try all methods: the traffic has changed, or a process
+ *                                    has moved to another core
  */
 #include "base/copy.h"
 #include "engine/private.h"
@@ -46,21 +46,21 @@
 
 static bool is_wide(const struct eng_copy *c)
 {
-	return c->way >= COPY_KERNELS;
+	return c->method >= COPY_KERNELS;
 }
 
-static void use(struct eng_copy *c, unsigned way)
+static void use(struct eng_copy *c, unsigned method)
 {
 	c->settles = true;
-	c->way = (uint8_t)way;
+	c->method = (uint8_t)method;
 	c->spans = 0;
 	c->recent_ns = UINT64_MAX;
 }
 
-/* The cost of the way in use is unknown, so the first way that is tried becomes the best one. */
+/* The cost of the method in use is unknown, so the first method that is tried becomes the best one. */
 static void try_all(struct eng_copy *c)
 {
-	c->to_try = c->num_ways;
+	c->to_try = c->num_methods;
 	c->rest_spans = REST_LEAST;
 	c->rested = 0;
 	c->best_ns = UINT64_MAX;
@@ -69,14 +69,14 @@ static void try_all(struct eng_copy *c)
 
 static void try_one(struct eng_copy *c)
 {
-	c->last_tried = (uint8_t)((c->last_tried + 1) % c->num_ways);
+	c->last_tried = (uint8_t)((c->last_tried + 1) % c->num_methods);
 	if (c->last_tried == c->best)
-		c->last_tried = (uint8_t)((c->last_tried + 1) % c->num_ways);
+		c->last_tried = (uint8_t)((c->last_tried + 1) % c->num_methods);
 	c->to_try = 1;
 	use(c, c->last_tried);
 }
 
-/* Among ways of nearly the same cost the one in use stays. */
+/* A method has to be better by 1/16, so that methods of nearly the same cost do not alternate. */
 static bool is_better(uint64_t ns, uint64_t than_ns)
 {
 	return ns < than_ns - than_ns / 16;
@@ -87,11 +87,11 @@ static void end_trial(struct eng_copy *c)
 	bool better = is_better(c->recent_ns, c->best_ns), all = !c->rested;
 
 	if (better) {
-		c->best = c->way;
+		c->best = c->method;
 		c->best_ns = c->recent_ns;
 	}
 	if (--c->to_try) {
-		use(c, c->way + 1u);
+		use(c, c->method + 1u);
 		return;
 	}
 	if (!all)
@@ -117,16 +117,16 @@ static void rest(struct eng_copy *c)
 		try_one(c);
 }
 
-void eng_copy_init(struct eng_copy *c, unsigned num_ways)
+void eng_copy_init(struct eng_copy *c, unsigned num_methods)
 {
-	*c = (struct eng_copy){.num_ways = (uint8_t)num_ways};
-	if (c->num_ways > 1)
+	*c = (struct eng_copy){.num_methods = (uint8_t)num_methods};
+	if (c->num_methods > 1)
 		try_all(c);
 }
 
 void eng_copy_note(struct eng_copy *c, uint64_t ns)
 {
-	if (c->num_ways <= 1)
+	if (c->num_methods <= 1)
 		return;
 	if (c->settles) {
 		c->settles = false;
@@ -145,14 +145,14 @@ void eng_copy_span(struct engine *e, struct eng_lane_out *lane)
 	struct eng_copy *c = &lane->copy;
 	mono_t now = e->cfg.now(e->cfg.ctx);
 
-	if (c->num_ways) {
+	if (c->num_methods) {
 		eng_copy_note(c, now.ns - c->since.ns);
 	} else {
 		if (!lane->wide && e->wide_lanes < WIDE_LANES) {
 			lane->wide = &e->wide_lanes;
 			e->wide_lanes++;
 		}
-		eng_copy_init(c, lane->wide ? ENG_COPY_WAYS : COPY_KERNELS);
+		eng_copy_init(c, lane->wide ? ENG_COPY_METHODS : COPY_KERNELS);
 	}
 	lane->tx.wants_wide = is_wide(c);
 	c->since = now;
@@ -169,5 +169,5 @@ void eng_copy(const struct eng_copy *c, uint8_t *to, const uint8_t *from, uint32
 	if (len < SHORT_BYTES)
 		memcpy(to, from, len);
 	else
-		copy_by(c->way % COPY_KERNELS, to, from, len);
+		copy_by(c->method % COPY_KERNELS, to, from, len);
 }

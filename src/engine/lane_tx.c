@@ -30,7 +30,7 @@ void eng_lane_out_gone(struct eng_lane_out *lane)
 	lane->wide = NULL;
 }
 
-/* --- the way --- */
+/* --- the choice of the medium --- */
 
 static bool same_path(const struct eng_path *a, const struct eng_path *b)
 {
@@ -72,12 +72,12 @@ static void note_flow(struct eng_qp *qp, const struct tp_av *av)
 		qp->few_bytes[i] = ud ? 0 : MIN(qp->single_bytes[i], sizeof(uint64_t));
 }
 
-enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp)
+enum eng_medium eng_lane_medium(struct engine *e, struct eng_qp *qp)
 {
 	struct eng_path path;
 	const struct tp_av *av;
 	struct eng_flow *flow;
-	enum eng_way way;
+	enum eng_medium medium;
 	uint32_t bytes;
 
 	if (likely(qp->init.type != IBV_QPT_UD && eng_flow_holds(e, qp)))
@@ -99,14 +99,14 @@ enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp)
 	if (qp->init.type != IBV_QPT_UD)
 		bytes = tp_qp_attr(qp->tp)->mtu_bytes;
 	eng_flow_drop(qp);
-	way = e->cfg.link_ops->choose(e->cfg.link, &path, bytes, &flow);
-	if (way != ENG_BY_LANE)
-		return way;
+	medium = e->cfg.link_ops->choose(e->cfg.link, &path, bytes, &flow);
+	if (medium != ENG_BY_LANE)
+		return medium;
 	qp->flow = flow;
 	qp->flow_serial = flow->serial;
 	qp->path = path;
 	note_flow(qp, av);
-	return way;
+	return medium;
 }
 
 /* --- a record --- */
@@ -309,7 +309,7 @@ bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *f
 			sent = true;
 			continue;
 		}
-		if (unlikely(eng_lane_way(e, qp) != ENG_BY_LANE))
+		if (unlikely(eng_lane_medium(e, qp) != ENG_BY_LANE))
 			break;
 		bytes = room(qp);
 		if (unlikely(!bytes)) {

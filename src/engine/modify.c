@@ -161,7 +161,7 @@ int eng_qp_set(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask, bool
 	if (from == IBV_QPS_RTS && to == IBV_QPS_SQD)
 		qp->tells_drained = mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify;
 	eng_find_pkey(qp);
-	eng_flow_drop(qp); /* it may go another way */
+	eng_flow_drop(qp); /* packets with the new attributes may have another flow */
 	eng_lanes_forget(e, qp);
 	if (to == IBV_QPS_RESET && (qp->init.is_rd || qp->ee))
 		eng_rd_reset(qp);

@@ -750,8 +750,8 @@ static inline size_t eng_ext_decode(const uint8_t *from, uint32_t flags, struct 
 	memcpy(&pkt->deth.qkey, from, at);
 	return at + wire_ext_decode(from + at, flags & ~(uint32_t)WIRE_HAS_DETH, pkt);
 }
-/** eng_lane_way() - does @qp's next packet leave by a lane or through softibd? */
-enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp);
+/** eng_lane_medium() - does @qp's next packet leave by a lane or through softibd? */
+enum eng_medium eng_lane_medium(struct engine *e, struct eng_qp *qp);
 /** eng_lane_send() - transmit for @qp by its lane, up to @budget records. Return: true when it
  *  sent something; *@full: there was no room for the rest */
 bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *full);
@@ -932,10 +932,10 @@ void eng_put(struct engine *e, void *to, const void *from, uint32_t len, uint32_
 void eng_copy(const struct eng_copy *copy, uint8_t *to, const uint8_t *from, uint32_t len);
 /** eng_copy_begin() - initialise the copies of a new lane */
 void eng_copy_begin(struct eng_copy *copy);
-/** eng_copy_init() - begin to compare the first @num_ways ways */
-void eng_copy_init(struct eng_copy *copy, unsigned num_ways);
-/** eng_copy_note() - a span, all of which was copied in the current way, took @ns: choose the way
- *  of the next span */
+/** eng_copy_init() - begin to compare the first @num_methods copy methods */
+void eng_copy_init(struct eng_copy *copy, unsigned num_methods);
+/** eng_copy_note() - a span, all of which was copied by the current method, took @ns: choose the
+ *  method of the next span */
 void eng_copy_note(struct eng_copy *copy, uint64_t ns);
 /** eng_copy_span() - end the current span of @lane: time it and begin the next one */
 void eng_copy_span(struct engine *e, struct eng_lane_out *lane);

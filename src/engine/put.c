@@ -41,7 +41,7 @@ static void put_by(void *ctx, void *to, const void *from, size_t len)
 {
 	const struct eng_put *put = ctx;
 
-	copy_by(put->copy.way, to, from, len);
+	copy_by(put->copy.method, to, from, len);
 }
 
 static void end_sample(struct eng_put *put, uint64_t ns, uint32_t bytes)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * From the transport to the link: each QP with something to say gets a few
- * packets per turn, each put together in the link's own memory: headers,
- * payload, padding, one copy. A packet whose way is full waits with its QP,
- * and only that QP waits.
+ * From the transport to the link: each QP that has something to send may send a few packets in a
+ * turn. A packet is assembled in the link's own memory, so that its payload is copied once. If the
+ * link has no room for a packet, the packet is kept in its QP, and only that QP waits.
  */
 #include <string.h>
 
@@ -96,7 +95,7 @@ static void committed(struct engine *e, unsigned port_num, size_t len)
 	e->unflushed = true;
 }
 
-/* Return: false when the way is still full */
+/* Return: false: the link still has no room for it */
 static bool send_held(struct engine *e, struct eng_qp *qp)
 {
 	uint8_t *to = e->cfg.link_ops->reserve(e->cfg.link, &qp->held, qp->held_port,
@@ -110,8 +109,7 @@ static bool send_held(struct engine *e, struct eng_qp *qp)
 	return true;
 }
 
-/* The buffer in which a packet waits for room. NULL: there is no memory for it, and the packet
- * is lost. */
+/* Return: the buffer in which a packet waits for room; NULL: there is no memory, and the packet is lost */
 static uint8_t *hold(struct eng_qp *qp, const struct wire_packet *pkt, unsigned port_num, size_t len)
 {
 	if (!qp->held_packet)
@@ -158,7 +156,7 @@ static bool send_one(struct engine *e, struct eng_qp *qp, bool *sent)
 	struct tp_packet_out out;
 	bool full = false;
 
-	switch (eng_lane_way(e, qp)) {
+	switch (eng_lane_medium(e, qp)) {
 	case ENG_BY_LANE:
 		*sent |= eng_lane_send(e, qp, ENG_TX_BUDGET, &full);
 		return !full;

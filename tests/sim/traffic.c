@@ -185,21 +185,21 @@ static void commit(void *link, unsigned port_num, size_t len)
 }
 
 /* a segment is given up after the head-of-queue lifetime, as by a link: nobody sees its PSNs */
-static enum eng_way note_way(void *link, enum eng_way way)
+static enum eng_medium note_medium(void *link, enum eng_medium medium)
 {
-	program_of(link)->gave_up |= way == ENG_LOST;
-	return way;
+	program_of(link)->gave_up |= medium == ENG_LOST;
+	return medium;
 }
 
-static enum eng_way choose(void *link, const struct eng_path *path, uint32_t bytes,
+static enum eng_medium choose(void *link, const struct eng_path *path, uint32_t bytes,
 			   struct eng_flow **flow)
 {
-	return note_way(link, link_ops.choose(link, path, bytes, flow));
+	return note_medium(link, link_ops.choose(link, path, bytes, flow));
 }
 
-static enum eng_way stuck(void *link, struct eng_flow *flow)
+static enum eng_medium stuck(void *link, struct eng_flow *flow)
 {
-	return note_way(link, link_ops.stuck(link, flow));
+	return note_medium(link, link_ops.stuck(link, flow));
 }
 
 static const void *receive(void *link, size_t *len, unsigned *port_num)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Long payloads into a lane: whole in every way, and the way that costs least is chosen. */
+/* Long payloads into a lane arrive whole by every copy method, and the cheapest method is chosen. */
 #include "../test.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "engine/private.h"
 
 #define ROOM (70u << 10)
-#define SPANS 2000 /* enough for each way to be tried again, and to be chosen */
+#define SPANS 2000 /* enough for each method to be tried again, and to be chosen */
 
 static void all_bytes_arrive_in_every_way(void **state)
 {
@@ -17,7 +17,7 @@ static void all_bytes_arrive_in_every_way(void **state)
 	for (uint32_t i = 0; i < ROOM; i++)
 		from[i] = (uint8_t)(i * 7 + i / 251);
 	for (unsigned n = 0; n < 9 * 64; n++) {
-		struct eng_copy c = {.way = (uint8_t)(n / 9 % ENG_COPY_WAYS)};
+		struct eng_copy c = {.method = (uint8_t)(n / 9 % ENG_COPY_METHODS)};
 		uint32_t len = lengths[n % 9], at = n % 3 * 40, skew = n % 5;
 
 		memset(to, 0, ROOM);
@@ -31,89 +31,89 @@ static void all_bytes_arrive_in_every_way(void **state)
 	free(want);
 }
 
-/* @spans, each of which costs what its way does. Return: how many went in way @way */
-static unsigned carry(struct eng_copy *c, unsigned spans, const uint64_t *cost_ns, unsigned way)
+/* @spans, each of which costs what its method does. Return: how many went by @method */
+static unsigned carry(struct eng_copy *c, unsigned spans, const uint64_t *cost_ns, unsigned method)
 {
 	unsigned n = 0;
 
 	while (spans--) {
-		n += c->way == way;
-		eng_copy_note(c, cost_ns[c->way]);
+		n += c->method == method;
+		eng_copy_note(c, cost_ns[c->method]);
 	}
 	return n;
 }
 
 static void all_cost(uint64_t *cost_ns, uint64_t ns)
 {
-	for (unsigned i = 0; i < ENG_COPY_WAYS; i++)
+	for (unsigned i = 0; i < ENG_COPY_METHODS; i++)
 		cost_ns[i] = ns;
 }
 
 static void the_cheapest_way_is_in_use(void **state)
 {
-	uint64_t cost_ns[ENG_COPY_WAYS];
+	uint64_t cost_ns[ENG_COPY_METHODS];
 
-	for (unsigned way = 0; way < ENG_COPY_WAYS; way++) {
+	for (unsigned method = 0; method < ENG_COPY_METHODS; method++) {
 		struct eng_copy c;
 
 		all_cost(cost_ns, 1000);
-		cost_ns[way] = 500;
-		eng_copy_init(&c, ENG_COPY_WAYS);
-		carry(&c, 3 * ENG_COPY_WAYS, cost_ns, way); /* one settles, two count */
+		cost_ns[method] = 500;
+		eng_copy_init(&c, ENG_COPY_METHODS);
+		carry(&c, 3 * ENG_COPY_METHODS, cost_ns, method); /* one settles, two count */
 		assert_int_equal(c.to_try, 0);
-		assert_int_equal(c.best, way);
+		assert_int_equal(c.best, method);
 		/* and trials of the others are few */
-		assert_true(carry(&c, SPANS, cost_ns, way) > SPANS * 97 / 100);
+		assert_true(carry(&c, SPANS, cost_ns, method) > SPANS * 97 / 100);
 	}
 }
 
 static void who_is_made_slow_is_left(void **state)
 {
-	uint64_t cost_ns[ENG_COPY_WAYS];
+	uint64_t cost_ns[ENG_COPY_METHODS];
 	struct eng_copy c;
 
-	eng_copy_init(&c, ENG_COPY_WAYS);
-	for (unsigned n = 0; n < 3 * ENG_COPY_WAYS; n++) {
-		unsigned way = n % ENG_COPY_WAYS;
+	eng_copy_init(&c, ENG_COPY_METHODS);
+	for (unsigned n = 0; n < 3 * ENG_COPY_METHODS; n++) {
+		unsigned method = n % ENG_COPY_METHODS;
 
 		all_cost(cost_ns, 4000);
-		cost_ns[way] = 1000;
-		carry(&c, SPANS, cost_ns, way);
-		assert_int_equal(c.best, way);
+		cost_ns[method] = 1000;
+		carry(&c, SPANS, cost_ns, method);
+		assert_int_equal(c.best, method);
 	}
 }
 
 static void another_way_that_becomes_fast_is_found(void **state)
 {
-	uint64_t cost_ns[ENG_COPY_WAYS];
+	uint64_t cost_ns[ENG_COPY_METHODS];
 	struct eng_copy c;
 
 	all_cost(cost_ns, 1000);
-	eng_copy_init(&c, ENG_COPY_WAYS);
+	eng_copy_init(&c, ENG_COPY_METHODS);
 	carry(&c, SPANS, cost_ns, 0);
 	assert_int_equal(c.best, 0);
-	cost_ns[ENG_COPY_WAYS - 1] = 800;
-	carry(&c, 600 * ENG_COPY_WAYS, cost_ns, 0);
-	assert_int_equal(c.best, ENG_COPY_WAYS - 1);
+	cost_ns[ENG_COPY_METHODS - 1] = 800;
+	carry(&c, 600 * ENG_COPY_METHODS, cost_ns, 0);
+	assert_int_equal(c.best, ENG_COPY_METHODS - 1);
 }
 
 /* one span in three is interrupted */
 static void interruptions_mislead_nobody(void **state)
 {
-	uint64_t cost_ns[ENG_COPY_WAYS];
+	uint64_t cost_ns[ENG_COPY_METHODS];
 	struct eng_copy c;
 
 	all_cost(cost_ns, 1000);
 	cost_ns[1] = 700;
-	eng_copy_init(&c, ENG_COPY_WAYS);
+	eng_copy_init(&c, ENG_COPY_METHODS);
 	for (unsigned n = 0; n < SPANS; n++)
-		eng_copy_note(&c, cost_ns[c.way] * (n % 3 ? 1 : 100));
+		eng_copy_note(&c, cost_ns[c.method] * (n % 3 ? 1 : 100));
 	assert_int_equal(c.best, 1);
 }
 
 static void who_may_not_widen_stays_narrow(void **state)
 {
-	uint64_t cost_ns[ENG_COPY_WAYS];
+	uint64_t cost_ns[ENG_COPY_METHODS];
 	struct eng_copy c;
 
 	all_cost(cost_ns, 1);
@@ -121,8 +121,8 @@ static void who_may_not_widen_stays_narrow(void **state)
 		cost_ns[i] = 1000 - i;
 	eng_copy_init(&c, COPY_KERNELS);
 	for (unsigned n = 0; n < SPANS; n++) {
-		eng_copy_note(&c, cost_ns[c.way]);
-		assert_true(c.way < COPY_KERNELS);
+		eng_copy_note(&c, cost_ns[c.method]);
+		assert_true(c.method < COPY_KERNELS);
 	}
 }
 
@@ -136,7 +136,7 @@ static mono_t costly_clock(void *ctx)
 {
 	static mono_t now;
 
-	return now = mono_add(now, kernel_ns[timed->copy.way]);
+	return now = mono_add(now, kernel_ns[timed->copy.method]);
 }
 
 static struct engine *make_engine(void)
@@ -168,11 +168,11 @@ static void the_kernel_of_received_payloads_follows_the_clock(void **state)
 		uint32_t len = lengths[n % ARRAY_SIZE(lengths)];
 
 		timed = eng_put_class(e, len);
-		for (unsigned slow = 0; slow < timed->copy.num_ways; slow++) {
+		for (unsigned slow = 0; slow < timed->copy.num_methods; slow++) {
 			for (unsigned k = 0; k < COPY_KERNELS; k++)
 				kernel_ns[k] = k == slow ? 4000 : 1000;
 			receive_much(e, to, from, len);
-			if (timed->copy.num_ways > 1)
+			if (timed->copy.num_methods > 1)
 				assert_int_not_equal(timed->copy.best, slow);
 		}
 	}
@@ -194,7 +194,7 @@ static void received_payloads_are_whole(void **state)
 		uint32_t len = lengths[n % ARRAY_SIZE(lengths)], skew = n % 7;
 
 		timed = eng_put_class(e, MAX(len, 4096u));
-		timed->copy.way = (uint8_t)(n / ARRAY_SIZE(lengths) % timed->copy.num_ways);
+		timed->copy.method = (uint8_t)(n / ARRAY_SIZE(lengths) % timed->copy.num_methods);
 		memset(to, 0, ROOM);
 		eng_put(e, to + skew, from, len, n % 2 ? 5u << 20 : 0);
 		assert_memory_equal(to + skew, from, len);

@@ -78,14 +78,14 @@ static inline void release(void *link)
 	((struct side *)link)->in.head++;
 }
 
-static inline enum eng_way choose(void *link, const struct eng_path *path, uint32_t bytes,
+static inline enum eng_medium choose(void *link, const struct eng_path *path, uint32_t bytes,
 				  struct eng_flow **flow)
 {
 	*flow = ((struct side *)link)->flow;
 	return *flow ? ENG_BY_LANE : ENG_BY_PACKETS;
 }
 
-static inline enum eng_way stuck(void *link, struct eng_flow *flow)
+static inline enum eng_medium stuck(void *link, struct eng_flow *flow)
 {
 	return ENG_WAIT;
 }

@@ -105,23 +105,23 @@ static void put_in_lane(struct ends *e, struct eng_lane_out *lane)
 	e->sent++;
 }
 
-/* Return: the way the packet took, or would not; ENG_WAIT also without room */
-static enum eng_way send_one(struct ends *e)
+/* Return: the medium of the packet; ENG_WAIT also if the lane had no room for it */
+static enum eng_medium send_one(struct ends *e)
 {
 	struct eng_flow *f;
-	enum eng_way way = lanes_choose(&e->sender, &path, 32, &f);
+	enum eng_medium medium = lanes_choose(&e->sender, &path, 32, &f);
 
-	if (way == ENG_BY_PACKETS) {
+	if (medium == ENG_BY_PACKETS) {
 		memcpy(abi_ring_reserve(&e->softibd_tx, PACKET_BYTES), &e->sent, sizeof(e->sent));
 		abi_ring_commit(&e->softibd_tx, PACKET_BYTES);
 		e->sent++;
-	} else if (way == ENG_BY_LANE) {
+	} else if (medium == ENG_BY_LANE) {
 		if (!abi_lane_has_cell(&f->lane->tx))
 			return lanes_stuck(&e->sender, f);
 		put_in_lane(e, f->lane);
 	}
 	abi_ring_publish(&e->softibd_tx);
-	return way;
+	return medium;
 }
 
 /* softibd answers the question that the sender asked */
@@ -211,23 +211,23 @@ static void a_flow_enters_when_softibd_has_read_all(void **state)
 static void a_busy_ring_to_softibd_starves_nobody(void **state)
 {
 	struct ends *e = *state;
-	enum eng_way way;
+	enum eng_medium medium;
 	unsigned waits = 0;
 
 	send_one(e);
 	answer(e);
-	while ((way = send_one(e)) == ENG_BY_PACKETS)
+	while ((medium = send_one(e)) == ENG_BY_PACKETS)
 		assert_true(e->sent < 1000);
-	assert_int_equal(way, ENG_WAIT);
-	for (; way == ENG_WAIT; waits++) {
+	assert_int_equal(medium, ENG_WAIT);
+	for (; medium == ENG_WAIT; waits++) {
 		assert_true(waits < 1000);
 		abi_ring_reserve(&e->softibd_tx, PACKET_BYTES); /* another's packet */
 		abi_ring_commit(&e->softibd_tx, PACKET_BYTES);
 		abi_ring_publish(&e->softibd_tx);
 		assert_int_equal(softibd_reads(e, 1), 1);
-		way = send_one(e);
+		medium = send_one(e);
 	}
-	assert_int_equal(way, ENG_BY_LANE);
+	assert_int_equal(medium, ENG_BY_LANE);
 	assert_true(softibd_reads(e, 10000) > 0); /* never was it empty */
 }
 
@@ -241,7 +241,7 @@ static void a_new_epoch_sends_it_back_in_order(void **state)
 	assert_int_equal(send_one(e), ENG_WAIT);
 	assert_int_equal(receive_all(e, 2), 1);
 	assert_int_equal(send_one(e), ENG_BY_PACKETS);
-	assert_int_equal(e->sender.num_questions, 1); /* and asks for the new way */
+	assert_int_equal(e->sender.num_questions, 1); /* and asks for the new medium */
 	answer(e);
 	softibd_reads(e, 1);
 	assert_int_equal(send_one(e), ENG_BY_LANE);
@@ -548,8 +548,8 @@ static struct eng_path rival(unsigned n)
 	return p;
 }
 
-/* Return: the way of @p; softibd has answered that it may have the lane */
-static enum eng_way enter(struct ends *e, const struct eng_path *p, struct eng_flow **f)
+/* Return: the medium of @p; softibd has answered that it may have the lane */
+static enum eng_medium enter(struct ends *e, const struct eng_path *p, struct eng_flow **f)
 {
 	const struct abi_resolve key = {.dest_qpn = p->dest_qpn, .dlid = p->dlid,
 					.pkey = p->pkey, .port_num = p->port_num};
