@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A target and its parts.
+ * The parts of a target:
  *
- *  srpt.c     targets and their units: made, found, ended
+ *  srpt.c     creation, search and end of targets and their logical units
  *  agent.c    device management: MADs, and the capability bit of the ports
- *  unit.c     a unit's medium: a descriptor
- *  keep.c     the file in which a unit's reservations outlast softibd
+ *  unit.c     the medium of a unit, which is a descriptor
+ *  keep.c     the file that preserves a unit's reservations beyond the end of softibd
  *  worker.c   the threads of a unit whose medium may be slow
- *  login.c    connections: requests to log in, and initiators
- *  channel.c  a channel: its queue pair, receives, messages in and out, its end
+ *  login.c    connections: login requests, and initiators
+ *  channel.c  a channel: queue pair, receives, messages, end
  *  command.c  commands: RDMA and execution
  *  line.c     the order of a unit's commands
  *  task.c     task management
  *
- * Everything runs in the loop, but scsi_execute() of a unit that has a worker.
+ * Everything runs in the loop, except for scsi_execute() of a unit that has a worker.
  */
 #ifndef SOFTIB_ULP_SRPT_PRIVATE_H
 #define SOFTIB_ULP_SRPT_PRIVATE_H
@@ -29,14 +29,14 @@
 #include "ulp/srpt/srpt.h"
 #include "ulp/srpt/worker.h"
 
-#define SRPT_LIMIT_FIRST     32 /* requests of a channel; SRP_CRED_REQ doubles it */
+#define SRPT_LIMIT_FIRST     32 /* initial request limit of a channel; SRP_CRED_REQ doubles it */
 #define SRPT_LIMIT_MOST	     128
-#define SRPT_SPARE_RECEIVES  8	 /* for messages that do not count: logout, responses */
-#define SRPT_CHANNELS_MOST   8	 /* of an initiator port */
-#define SRPT_CHANNELS_TARGET 256 /* of a target */
-#define SRPT_MOVES	     4	 /* RDMA requests of a command at once */
+#define SRPT_SPARE_RECEIVES  8	 /* for messages that the limit does not count: logout, responses */
+#define SRPT_CHANNELS_MOST   8	 /* channels of an initiator port */
+#define SRPT_CHANNELS_TARGET 256 /* channels of a target */
+#define SRPT_MOVES	     4	 /* outstanding RDMA requests of a command */
 #define SRPT_SENDS	     (SRPT_LIMIT_MOST * (SRPT_MOVES + 1) + 8)
-#define SRPT_HELD_MOST	     (64u << 20) /* bytes of data that commands of a target hold */
+#define SRPT_HELD_MOST	     (64u << 20) /* bytes of buffers for the data of a target's commands */
 
 /** struct srpt_fabric - what the targets of a fabric share, found by its loop
  *  @leaving: units that were removed while their media had commands in work */
@@ -44,31 +44,30 @@ struct srpt_fabric {
 	struct list_head leaving;
 };
 
-/** struct srpt_unit - a logical unit; it outlives its target while a command is in work
- */
+/** struct srpt_unit - a logical unit. It exists longer than its target while a command is being performed */
 struct srpt_unit {
 	struct scsi_unit scsi;
 	struct srpt *srpt; /* NULL: removed */
 	struct rt *rt;
 	unsigned int lun;
 	struct scsi_backend backend;
-	int fd, kept_fd; /* kept_fd: -1: reservations end with the unit */
-	u64 kept_serial;
-	u64 file; /* tells the medium from others */
+	int fd, kept_fd; /* kept_fd: -1: reservations are not preserved */
+	u64 kept_serial; /* of the slot of kept_fd that was written last */
+	u64 file; /* identifies the medium: its device and inode */
 	bool sparse, in_memory;
-	struct srpt_worker *worker; /* NULL: in memory, so that nothing waits */
-	pthread_mutex_t admission;  /* one command at a time is admitted */
-	u32 users;		    /* commands in work */
-	u64 arrivals;		    /* commands so far */
-	struct list_head line;	    /* commands that came and are not performed, the oldest first */
-	u32 barriers, nr_waiting;   /* of them: others may have to wait for it; waits itself */
+	struct srpt_worker *worker; /* NULL: the medium is memory, and the loop performs commands */
+	pthread_mutex_t admission;  /* held while one command is checked against reservations */
+	u32 users;		    /* commands that refer to the unit */
+	u64 arrivals;		    /* commands received so far */
+	struct list_head line;	    /* commands that have not been performed, the oldest first */
+	u32 barriers, nr_waiting;   /* commands in line that are barriers, and that wait (line.c) */
 	struct rt_work turn;
 	struct list_head node;	    /* in srpt_fabric.leaving, once it is removed with users */
 	struct rt_work gone;
 	char name[128];
 };
 
-/** struct srpt_initiator - an initiator port, as long as it has a channel */
+/** struct srpt_initiator - an initiator port that has at least one channel */
 struct srpt_initiator {
 	struct list_head node;
 	u8 id[16];
@@ -77,13 +76,13 @@ struct srpt_initiator {
 	struct scsi_nexus nexus[SCSI_MAX_LUNS];
 };
 
-/** struct srpt_adapter - what the targets of an adapter share; the client data of its device. It
- *  lasts as long as one of them */
+/** struct srpt_adapter - what the targets of an adapter share: the client data of its device. It exists while
+ *  the adapter has a target */
 struct srpt_adapter {
 	struct ib_device *device;
-	struct srpt *target[SRP_CONTROLLERS]; /* [0] is in slot 1 */
+	struct srpt *target[SRP_CONTROLLERS]; /* target[0] is in slot 1 */
 	u16 change_id;
-	struct ib_mad_agent **agent; /* of each port, port 1 first */
+	struct ib_mad_agent **agent; /* one for each port, port 1 first */
 };
 
 /** struct srpt - a target */
@@ -110,52 +109,51 @@ struct srpt_receive {
 	u8 iu[];
 };
 
-/** struct srpt_move - data on its way between a buffer and the initiator's memory */
+/** struct srpt_move - a transfer of data between a buffer and the initiator's memory */
 struct srpt_move {
 	u8 *buffer;
 	u32 at, bytes;
 	enum ib_wr_opcode opcode;
 };
 
-/** struct srpt_request - a message of the initiator that is to be answered, or one to it
- */
+/** struct srpt_request - a message of the initiator that is to be answered, or one of the target to it */
 struct srpt_request {
-	struct list_head node; /* in the channel's */
+	struct list_head node; /* in srpt_channel.requests */
 	struct srpt_channel *channel;
-	struct srpt_receive *receive; /* its message; NULL: one of the target's own */
+	struct srpt_receive *receive; /* the initiator's message; NULL: the message is the target's */
 	struct ib_cqe moved, sent;
-	u32 in_flight; /* RDMA requests and sends */
-	bool answered; /* the answer is posted, or there will be none */
+	u32 in_flight; /* RDMA requests and sends that have not completed */
+	bool answered; /* the answer has been posted, or there will be none */
 	/* --- of a command --- */
 	bool is_command;
 	struct srp_command command;
-	struct srpt_unit *unit; /* NULL: the LUN has none */
-	u64 order;		/* among the commands of the unit */
+	struct srpt_unit *unit; /* NULL: the LUN names no unit */
+	u64 order;		/* number of the command in the unit's order of arrival */
 	struct scsi_nexus
-		nexus; /* taken from the initiator's for the time of execution */
+		nexus; /* a copy of the initiator's, during execution */
 	struct srpt_move move;
 	bool moving;
 	u8 *out, *in, *table[2];
 	u64 held_bytes;
 	struct srpt_job job;
-	bool executing;		   /* in the worker's hands */
+	bool executing;		   /* the unit's worker has the command */
 	struct list_head in_line;  /* of its unit, until it is performed */
 	bool barrier, waiting;	   /* line.c */
-	struct scsi_target target; /* as it was then */
+	struct scsi_target target; /* a copy of the target's, during execution */
 	struct srpt_request *aborter;
-	struct list_head of_aborter; /* in its list */
+	struct list_head of_aborter; /* in @aborted of @aborter */
 	/* --- of task management --- */
 	struct wire_srp_tsk_mgmt task;
-	struct list_head aborted; /* commands that it waits for */
-	u32 credits;		  /* requests that it returns for them */
+	struct list_head aborted; /* commands whose end it waits for */
+	u32 credits;		  /* credits of these commands, which its answer returns */
 	/* --- the answer --- */
 	u8 answer[SRP_RSP_IU_BYTES];
 };
 
 /** struct srpt_channel - a connection of an initiator */
 struct srpt_channel {
-	struct list_head node; /* in the target's */
-	struct srpt *srpt;     /* NULL: it is closed, and commands are still in work */
+	struct list_head node; /* in srpt.channels */
+	struct srpt *srpt;     /* NULL: it is closed, but has commands that are being performed */
 	struct rt *rt;
 	struct srpt_initiator *initiator;
 	struct ib_cm_id *cm;
@@ -165,7 +163,7 @@ struct srpt_channel {
 	u32 port_num;
 	u32 iu_bytes;
 	u16 immediate_offset;
-	bool ending; /* no more messages are taken */
+	bool ending; /* further messages of the initiator are ignored */
 	struct srp_credits credits;
 	struct srp_events events;
 	struct list_head receives; /* all of them */
@@ -175,93 +173,97 @@ struct srpt_channel {
 };
 
 /* --- srpt.c --- */
-/** srpt_unit_of() - that a LUN names; NULL */
+/** srpt_unit_of() - Return: the unit that @lun names; NULL */
 struct srpt_unit *srpt_unit_of(struct srpt *srpt, const u8 lun[8]);
-/** srpt_unit_release() - a command does not need it any more */
+/** srpt_unit_release() - end a command's reference to the unit */
 void srpt_unit_release(struct srpt_unit *unit);
 
 /* --- agent.c --- */
 int srpt_agent_open(struct srpt_adapter *adapter);
 void srpt_agent_close(struct srpt_adapter *adapter);
-/** srpt_agent_announce() - a target came or went beside others: let initiators look again */
+/** srpt_agent_announce() - a target was added or removed beside others: send a trap 144, so that initiators
+ *  discover the targets again */
 void srpt_agent_announce(struct srpt_adapter *adapter);
 
 /* --- unit.c --- */
 /** srpt_unit_open() - Return: 0 and *@unit, without a LUN; -errno, see srpt_unit_add() */
 int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
 		   struct srpt_unit **unit);
-/** srpt_unit_forget_fds() - its descriptors stay the caller's */
+/** srpt_unit_forget_fds() - return ownership of the unit's descriptors to the caller */
 void srpt_unit_forget_fds(struct srpt_unit *unit);
-/** srpt_unit_free() - close its descriptors, end its thread; no command is in work */
+/** srpt_unit_free() - close the descriptors and end the threads of a unit without commands */
 void srpt_unit_free(struct srpt_unit *unit);
 
 /* --- keep.c --- */
-/** srpt_keep_load() - the reservations in unit->kept_fd become the unit's
- *  Return: 0; -EBADMSG what is in the file is no reservations; -ETXTBSY another unit has it;
- *  -EBADF it is no file; -errno */
+/** srpt_keep_load() - read the unit's reservations from unit->kept_fd
+ *  Return: 0; -EBADMSG: the file contains something else; -ETXTBSY: another unit uses it; -EBADF: it is no
+ *  regular file; -errno */
 int srpt_keep_load(struct srpt_unit *unit);
-/** srpt_keep() - of the unit's back end. Context: a thread of the unit, or the loop; waits for the
- *  disk */
+/** srpt_keep() - scsi_backend.keep(): write the reservations to unit->kept_fd. Context: a thread of the unit,
+ *  or the loop; waits for the disk */
 int srpt_keep(void *ctx, const u8 *state, size_t bytes);
 
 /* --- login.c --- */
 int srpt_listen(struct srpt *srpt);
-/** srpt_initiator_leave() - a channel of @initiator is gone */
+/** srpt_initiator_leave() - a channel of @initiator has ended. Frees it with the last one */
 void srpt_initiator_leave(struct srpt_initiator *initiator);
 
 /* --- channel.c --- */
-/** srpt_channel_open() - make the queue pair of a login that is accepted
- *  @cm: in IB_CM_REQ_RCVD; the channel's on success
+/** srpt_channel_open() - make the channel of an accepted login
+ *  @cm: in IB_CM_REQ_RCVD; owned by the channel on success
  *  Return: the channel, ready to send; ERR_PTR */
 struct srpt_channel *srpt_channel_open(struct srpt *srpt, struct ib_cm_id *cm,
 				       const struct srp_login *login, u32 psn);
-/** srpt_channel_close() - at once; commands in work end without an answer. Context: not
- * from a handler of the channel */
+/** srpt_channel_close() - close a channel at once. Its commands end without an answer
+ *  Context: not from a handler of the channel */
 void srpt_channel_close(struct srpt_channel *ch);
-/** srpt_channel_end() - close it soon. Context: any */
+/** srpt_channel_end() - close a channel in the next turn of the loop. Context: any */
 void srpt_channel_end(struct srpt_channel *ch);
 /** srpt_channel_logout() - send an SRP_T_LOGOUT, then end it */
 void srpt_channel_logout(struct srpt_channel *ch, u32 reason);
-/** srpt_channel_report() - send an SRP_AER_REQ with @sense, now or after the last one */
+/** srpt_channel_report() - send an SRP_AER_REQ with @sense, now or when the previous one has been answered */
 void srpt_channel_report(struct srpt_channel *ch, enum scsi_sense sense);
-/** srpt_post_send() - 0; -errno, and the channel ends */
+/** srpt_post_send() - post a request. Return: 0; -errno: the channel ends */
 int srpt_post_send(struct srpt_channel *ch, struct ib_send_wr *wr);
 /** srpt_request_answer() - send @bytes of r->answer */
 void srpt_request_answer(struct srpt_request *r, size_t bytes);
-/** srpt_request_finish() - free it if nothing of it is under way any more */
+/** srpt_request_finish() - free a request if it is answered and has nothing in flight */
 void srpt_request_finish(struct srpt_request *r);
 
 /* --- command.c --- */
-/** srpt_command_begin() - an SRP_CMD came; one that cannot be read ends the channel */
+/** srpt_command_begin() - begin the command in an SRP_CMD. One that cannot be decoded ends the channel */
 void srpt_command_begin(struct srpt_request *r, const u8 *iu, size_t len);
-/** srpt_command_drop() - free what it holds */
+/** srpt_command_drop() - free the buffers of a command */
 void srpt_command_drop(struct srpt_request *r);
 
-/** srpt_command_go_on() - its turn has come, or it was aborted while it waited */
+/** srpt_command_go_on() - continue a command that waited in its unit's line, because it may be performed now
+ *  or was aborted */
 void srpt_command_go_on(struct srpt_request *r);
-/** srpt_command_abandon() - nobody waits for its answer any more: what is not begun, is not */
+/** srpt_command_abandon() - the answer to a command is not needed any more. Do not perform it unless it has
+ *  begun */
 void srpt_command_abandon(struct srpt_request *r);
 
 /* --- line.c --- */
 void srpt_line_open(struct srpt_unit *unit);
-/** srpt_line_join() - a command for r->unit came */
+/** srpt_line_join() - add a command to the line of r->unit */
 void srpt_line_join(struct srpt_request *r);
-/** srpt_line_leave() - it was performed, or never will be. Context: any, also twice */
+/** srpt_line_leave() - take a command out of the line: it was performed, or will not be. A second call has no
+ *  effect. Context: any */
 void srpt_line_leave(struct srpt_request *r);
-/** srpt_line_hold() - nothing behind a command that is being performed begins before it is done */
+/** srpt_line_hold() - make a command that is being performed a barrier: later ones wait until it ends */
 void srpt_line_hold(struct srpt_request *r);
-/** srpt_line_turn() - may it be performed now? If not, srpt_command_go_on() follows */
+/** srpt_line_turn() - may a command be performed now? If not, srpt_command_go_on() is called later */
 bool srpt_line_turn(struct srpt_request *r);
-/** srpt_line_recall() - it was aborted: take it back from the unit's worker, or from waiting. It
- *  goes on later by srpt_command_go_on(), if it has not begun */
+/** srpt_line_recall() - a command was aborted: take it back from the unit's worker, or end its wait. Unless it
+ *  has begun, srpt_command_go_on() is called later */
 void srpt_line_recall(struct srpt_request *r);
 
 /* --- task.c --- */
 void srpt_task_begin(struct srpt_request *r, const u8 *iu, size_t len);
-/** srpt_task_release() - the command @r is over, without an answer: who aborted it goes
- * on */
+/** srpt_task_release() - command @r has ended without an answer: continue the task management request that
+ *  aborted it */
 void srpt_task_release(struct srpt_request *r);
-/** srpt_task_forget() - @r goes: no command waits for it */
+/** srpt_task_forget() - task management request @r is freed: remove it from the commands that it aborted */
 void srpt_task_forget(struct srpt_request *r);
 
 #endif
