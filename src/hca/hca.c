@@ -113,8 +113,8 @@ static void describe(struct hca *hca, const struct topology *topo, const struct 
 	hca->ib.phys_port_cnt = node->num_ports;
 	hca->ib.ops = &hca_ops;
 	hca->ib.answers_mads = true;
-	hca->next_qpn = HCA_FIRST_QPN;
-	hca->next_key = 1;
+	hca->next_qpn = hca->set->numbers[hca->node].qpn;
+	hca->next_key = hca->set->numbers[hca->node].key;
 	hca->route_epoch = 1;
 	hca->ib.polled = hca->set->polled && hca->set->polled[hca->node];
 	INIT_LIST_HEAD(&hca->cq_events);
@@ -124,10 +124,17 @@ static void describe(struct hca *hca, const struct topology *topo, const struct 
 
 int hca_set_create(struct rt *rt, struct fabric *fab, struct hca_set **out)
 {
+	const size_t num_nodes = (size_t)fab_topology(fab)->num_nodes;
 	struct hca_set *set = rt_zalloc(sizeof(*set));
 
-	if (!set)
+	if (set)
+		set->numbers = rt_zalloc(num_nodes * sizeof(set->numbers[0]));
+	if (!set || !set->numbers) {
+		rt_free(set);
 		return -ENOMEM;
+	}
+	for (size_t i = 0; i < num_nodes; i++)
+		set->numbers[i] = (struct hca_numbers){.qpn = HCA_FIRST_QPN, .key = 1};
 	set->rt = rt;
 	set->fab = fab;
 	INIT_LIST_HEAD(&set->shared);
@@ -156,6 +163,7 @@ void hca_set_destroy(struct hca_set *set)
 	fab_on_rules(set->fab, NULL, NULL);
 	rt_work_cancel(&set->flush);
 	rt_free(set->reserved);
+	rt_free(set->numbers);
 	rt_free(set);
 }
 
@@ -210,6 +218,7 @@ void hca_destroy(struct hca *hca)
 		fab_attach(hca->fab, hca->node, (int)i, NULL);
 	ib_unregister_device(&hca->ib);
 	hca_link_drain(hca);
+	hca->set->numbers[hca->node] = (struct hca_numbers){.qpn = hca->next_qpn, .key = hca->next_key};
 	eng_destroy(hca->engine);
 	hca_page_destroy(hca);
 	eng_table_free(&hca->qps, rt_free);

@@ -4,6 +4,10 @@
  * not used again soon and a late packet does not meet a stranger. A key is
  * its index and a tag that changes with each use of the index. The tables
  * give back the pages that the circle has left: a page is 64 numbers.
+ *
+ * An adapter that returns after it was removed goes on where it has ended: its peers may not know yet that
+ * their connections with its queue pairs of before are gone, and would take new ones with the same
+ * numbers for stale (12.9.8.3.1).
  */
 #include "hca/private.h"
 

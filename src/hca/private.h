@@ -31,12 +31,18 @@
 
 struct hca;
 
+/** struct hca_numbers - the numbers that an adapter hands out next (numbers.c) */
+struct hca_numbers {
+	uint32_t qpn, key;
+};
+
 /** struct hca_set - what the adapters of one fabric share */
 struct hca_set {
 	struct rt *rt;
 	struct fabric *fab;
 	const struct profile *profile; /* of a device to imitate; NULL: report softib's own attributes */
 	const bool *polled;	 /* by node; NULL: no adapter is polled */
+	struct hca_numbers *numbers; /* by node: the next numbers of an adapter that was removed */
 	struct list_head shared; /* adapters whose device page programs map: struct hca.shared_node */
 	struct list_head dirty;	 /* programs with unpublished packets: struct hca_user.dirty */
 	uint32_t last_owner;	 /* the struct hca_user.owner that was assigned last */

@@ -195,6 +195,29 @@ static void a_client_meets_the_devices_of_its_fabrics(void **state)
 	expect("-1:n1 -1:n2 ");
 }
 
+/* Peers may not know yet that the adapter was gone: its new queue pairs are none that they knew. */
+static void an_adapter_that_returns_hands_out_other_numbers(void **state)
+{
+	struct host *h = &host[0];
+	struct hca_key before_key = {0}, after_key = {0};
+	struct hca_qp before = {0}, after = {0};
+	const int node = h->hca[1]->node;
+	u32 key[2];
+
+	assert_int_equal(hca_qpn_alloc(h->hca[1], &before), 0);
+	assert_int_equal(hca_key_alloc(h->hca[1], &before_key, &key[0]), 0);
+	hca_qpn_free(h->hca[1], &before);
+	hca_key_free(h->hca[1], key[0]);
+	hca_destroy(h->hca[1]);
+	assert_int_equal(hca_create(h->set, node, &h->hca[1]), 0);
+	assert_int_equal(hca_qpn_alloc(h->hca[1], &after), 0);
+	assert_int_equal(hca_key_alloc(h->hca[1], &after_key, &key[1]), 0);
+	assert_true(after.ib.qp_num > before.ib.qp_num);
+	assert_true(key[1] >> 8 > key[0] >> 8);
+	hca_qpn_free(h->hca[1], &after);
+	hca_key_free(h->hca[1], key[1]);
+}
+
 /* --- faults --- */
 
 static void rules_and_links_stay_in_their_fabric(void **state)
@@ -221,6 +244,7 @@ int main(void)
 		CASE(names_are_each_fabrics_own),
 		CASE(guids_differ),
 		CASE(programs_open_their_fabrics_devices),
+		CASE(an_adapter_that_returns_hands_out_other_numbers),
 		CASE(a_client_meets_the_devices_of_its_fabrics),
 		CASE(rules_and_links_stay_in_their_fabric),
 	};
