@@ -10,6 +10,7 @@
 
 #include "fabric/topo_plan.h"
 #include "daemon/control_private.h"
+#include "rdma/ib_verbs.h"
 
 /* --- the state of ports ------------------------------------------------ */
 
@@ -382,6 +383,33 @@ static bool op_stop(struct control_request *req)
 	return true;
 }
 
+/* --- describe ------------------------------------------------------------ */
+
+static bool op_describe(struct control_request *req)
+{
+	const char *node = control_text(req, "node"), *name = control_text(req, "device");
+	const char *text = control_text(req, "text");
+	struct ib_device_modify modify = {0};
+	struct ib_device *device;
+	int ret;
+
+	if (!node || !name || !text || strlen(text) > sizeof(modify.node_desc)) {
+		control_fail(req, "\"node\", \"device\" and \"text\" are missing, or the text has more than %zu bytes",
+			     sizeof(modify.node_desc));
+		return true;
+	}
+	device = ib_device_get_by_name(control_rt(req->control), node, name);
+	if (!device) {
+		control_fail(req, "node \"%.32s\" has no adapter \"%.32s\"", node, name);
+		return true;
+	}
+	memcpy(modify.node_desc, text, strlen(text));
+	ret = ib_modify_device(device, IB_DEVICE_MODIFY_NODE_DESC, &modify);
+	if (ret)
+		control_fail(req, "%s", strerror(-ret));
+	return true;
+}
+
 static const struct {
 	const char *name;
 	bool (*fn)(struct control_request *req);
@@ -389,6 +417,7 @@ static const struct {
 	{"ping", op_ping},	   {"version", op_ping},	{"status", op_status},
 	{"topo", control_op_topo},	   {"nodes", control_op_nodes},		{"link", op_link},
 	{"counters", op_counters}, {"resources", op_resources}, {"wait", op_wait},
+	{"describe", op_describe},
 	{"stop", op_stop},	   {"capture", control_op_capture}, {"path", control_op_path},
 	{"trace", control_op_trace}, {"trace_points", control_op_trace_points},
 	{"trace_provide", control_op_trace_provide},
@@ -430,7 +459,7 @@ bool control_dispatch(struct control_request *req)
 			return operations[i].fn(req);
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
-		     "counters, resources, wait, path, capture, trace, trace_points, trace_provide, namespaces, hold_namespaces, "
+		     "counters, resources, wait, path, describe, capture, trace, trace_points, trace_provide, namespaces, hold_namespaces, "
 		     "eth_open, eth, ipoib_open, ipoib_close, ipoib_mode, ipoib_moderation, ipoib, srp_unit_add, srp_unit_remove, srp_targets, "
 		     "srp_discover, srp_login, srp_logout, srp_sessions, "
 		     "module_load, module_unload, modules, "

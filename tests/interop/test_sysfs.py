@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from interop.commands import processes, softib
-from interop.fabric import SOFTIB, TIMEOUT, Fabric, _ports, wait_until
+from interop.fabric import SOFTIB, TIMEOUT, Fabric, _ports, kill, wait_until
+from interop.test_nodes import users
 
 PORT = "/sys/class/infiniband/softib0/ports/1"
 COUNTERS = {  # Documentation/ABI/stable/sysfs-class-infiniband
@@ -117,6 +118,28 @@ def test_state_and_lid_are_live():
         fabric.softib("link", "n2:1", "up")
         fabric.softib("wait")
         assert shell.run(f"cat {PORT}/state") == "4: ACTIVE\n"
+
+
+@pytest.mark.parametrize("user", users(), ids=lambda user: "nobody" if user else "self")
+def test_a_node_describes_itself(user):
+    """A text that is written, and that of rdma-ndd, which does not truncate the file: the subnet manager has it
+    by trap 144."""
+    file = "/sys/class/infiniband/softib0/node_desc"
+    with Fabric("pair", up_args=("--net", "node"), user=user) as fabric:
+        def said():
+            return re.findall(r"NodeDescription\.+(.*)", fabric.run("n2", "saquery", "-N"))
+
+        fabric.run("n1", "sh", "-c", f"echo 'row 7, rack 3' >{file}")
+        wait_until(lambda: "row 7, rack 3" in said(), "the administrator knows")
+        assert fabric.run("n1", "cat", file) == "row 7, rack 3\n"
+        daemon = fabric.start("n1", "rdma-ndd", "--foreground")
+        wait_until(lambda: "n1 softib0" in said(), "rdma-ndd has written")
+        assert fabric.run("n1", "cat", file) == "n1 softib0\n"
+        kill(daemon)
+        fabric.run("n1", "sh", "-c", f"printf '%065d' 0 >{file}")
+        wait_until(lambda: "0000\" into /sys/class/infiniband/softib0/node_desc: " in
+                   (fabric.dir / "softibd.log").read_text(), "the log says why it is refused")
+        assert fabric.run("n1", "cat", file) == "n1 softib0\n"
 
 
 def test_perfquery_resets_them(quiet, shell):

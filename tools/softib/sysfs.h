@@ -26,6 +26,14 @@ struct sysfs_sink {
  *  Return: 0; -EIO softibd does not answer; what @put returned */
 int sysfs_put_all(const struct node_place *at, struct sysfs_sink *sink);
 
+/** sysfs_takes_orders() - do programs write into @path? sysfs_mode() - its permissions */
+bool sysfs_takes_orders(const char *path);
+mode_t sysfs_mode(const char *path);
+/** sysfs_order() - do what a program has written into @path; @text is changed. What cannot be done is
+ *  noted in softibd's log. @before: what the file said, which a program that does not truncate it has
+ *  overwritten in part */
+void sysfs_order(const struct node_place *at, const char *path, char *text, const char *before);
+
 /** sysfs_prepare() - make the node's files, and see that a process stands by that
  *  keeps them live
  *  @path: set to their folder

@@ -250,6 +250,65 @@ static void put_device(struct sysfs_sink *t, const struct abi_device_info *info,
 	put_class_devices(t, info);
 }
 
+/* --- what is written to it --------------------------------------------------------- */
+
+/* infiniband/DEVICE/node_desc */
+static bool is_description(const char *path)
+{
+	return !strncmp(path, "infiniband/", 11) && !strcmp(strrchr(path, '/'), "/node_desc");
+}
+
+bool sysfs_takes_orders(const char *path)
+{
+	return is_description(path) || sysfs_net_takes_orders(path);
+}
+
+mode_t sysfs_mode(const char *path)
+{
+	return is_description(path) ? 0644 : sysfs_net_mode(path);
+}
+
+/* rdma-ndd writes over the text and leaves what is behind: an end of the old text that is shorter than
+ * what has changed is no part of the new one. In Linux each write() is the whole text. */
+static void drop_rest(char *text, const char *before)
+{
+	size_t bytes = strlen(text), same = 0;
+
+	if (strlen(before) != bytes)
+		return;
+	while (same < bytes && text[bytes - same - 1] == before[bytes - same - 1])
+		same++;
+	if (same < bytes - same)
+		text[bytes - same] = '\0';
+}
+
+static void describe(const struct node_place *at, const char *path, char *text, const char *before)
+{
+	struct json_object *req = request("describe"), *answer;
+	char device[ABI_NAME_BYTES];
+	const char *name = strchr(path, '/') + 1;
+
+	snprintf(device, sizeof(device), "%.*s", (int)strcspn(name, "/"), name);
+	drop_rest(text, before);
+	text[strcspn(text, "\n")] = '\0';
+	request_text(req, "node", at->node);
+	request_text(req, "device", device);
+	request_text(req, "text", text);
+	answer = client_call_quiet(at->dir, req);
+	if (!answer || member_of(answer, "error"))
+		log_note(at->dir, LOG_SOFTIBD, "%s: \"%.64s\" into /sys/class/%s: %s", at->node, text, path,
+			 answer ? text_of(answer, "error") : "softibd does not answer");
+	json_object_put(answer);
+}
+
+void sysfs_order(const struct node_place *at, const char *path, char *text, const char *before)
+{
+	if (is_description(path))
+		describe(at, path, text, before);
+	else
+		sysfs_net_order(at, path, text);
+}
+
 /* one question to the socket "umad". Return: bytes of the answer's body in @body; -1 */
 static ssize_t ask_umad(const struct node_place *at, const struct abi_open *open, void *body,
 			size_t room)

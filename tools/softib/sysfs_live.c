@@ -57,7 +57,7 @@ struct live {
 };
 
 /** struct reading - what was in its place, until its readers have closed it
- *  @said: what it said to them, if they may write into it (sysfs_net.c) */
+ *  @said: what it said to them, if they may write into it (sysfs_takes_orders()) */
 struct reading {
 	const struct live *live;
 	int fd;
@@ -87,7 +87,8 @@ static bool is_live(const char *path)
 					    "rate",	   "cap_mask"};
 	const char *slash = strrchr(path, '/');
 
-	if (strstr(path, "/counters/") || strstr(path, "/hw_counters/") || sysfs_net_is_live(path))
+	if (strstr(path, "/counters/") || strstr(path, "/hw_counters/") || sysfs_net_is_live(path) ||
+	    sysfs_takes_orders(path))
 		return true;
 	if (!strstr(path, "/ports/"))
 		return false;
@@ -155,7 +156,7 @@ static int make_file(struct tree *t, const char *path, const char *line, size_t 
 	fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
 	if (fd < 0)
 		return -errno;
-	fchmod(fd, sysfs_net_mode(path));
+	fchmod(fd, sysfs_mode(path));
 	error = write_line(fd, line, bytes);
 	if (is_live(path)) /* before anybody can open it */
 		t->leases = !fcntl(fd, F_SETLEASE, F_WRLCK);
@@ -249,7 +250,7 @@ static bool is_served(const struct tree *t, const char *path)
 static int put_wanted(struct sysfs_sink *sink, const char *path, const char *line, size_t bytes)
 {
 	struct tree *t = container_of(sink, struct tree, sink);
-	bool orders = sysfs_net_takes_orders(path);
+	bool orders = sysfs_takes_orders(path);
 
 	if (sysfs_net_is_live(path) && !is_served(t, path))
 		return put_file(sink, path, line, bytes);
@@ -309,7 +310,7 @@ static void take_order(const struct node_place *at, const struct reading *r)
 
 	text[MAX(n, 0)] = '\0';
 	if (n > 0 && strcmp(text, r->said))
-		sysfs_net_order(at, r->live->path, text);
+		sysfs_order(at, r->live->path, text, r->said);
 }
 
 /* Forget what nobody has open any more: that can be leased. */
@@ -321,7 +322,7 @@ static void drop_closed(const struct node_place *at, struct tree *t)
 		if (!r.open || fcntl(r.fd, F_SETLEASE, F_WRLCK))
 			continue;
 		t->reading[i] = t->reading[--t->num_reading];
-		if (sysfs_net_takes_orders(r.live->path))
+		if (sysfs_takes_orders(r.live->path))
 			take_order(at, &r);
 		close(r.fd);
 	}
