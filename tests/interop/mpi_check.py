@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A rank of MPI, by whichever library is named: rings, collectives and one-sided operations,
-whose data every rank checks. mpi_check.py libmpi.so.40|libmpich.so.12
+whose data every rank checks. mpi_check.py libmpi.so.40|libmpich.so.12 [fences]
 
+With "fences", no message of one-sided operations comes while a larger one of its sender is under way.
 Rank 0 prints "checked: ROUNDS by SIZE ranks" when all are right; a wrong byte ends the job."""
 import ctypes
 import os
@@ -9,9 +10,9 @@ import sys
 
 lib = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
 MPICH = "mpich" in sys.argv[1]
-Window = ctypes.c_int if MPICH else ctypes.c_void_p
+Handle = ctypes.c_int if MPICH else ctypes.c_void_p
 WORDS = [1, 1000, 100_000]  # of 8 bytes, in a message: eager, and by rendezvous
-LOCK_EXCLUSIVE = 234 if MPICH else 1
+LOCK_EXCLUSIVE, LOCK_SHARED = (234, 235) if MPICH else (1, 2)
 
 
 def of(open_mpi, mpich):
@@ -26,6 +27,7 @@ LONG = of("ompi_mpi_long", 0x4c000807)
 SUM = of("ompi_mpi_op_sum", 0x58000003)
 NO_INFO = of("ompi_mpi_info_null", 0x1c000000)
 NO_STATUS = ctypes.c_void_p(1 if MPICH else None)
+displacement = ctypes.c_long
 
 
 def call(name, *args):
@@ -93,12 +95,66 @@ def collectives(words):
     call("MPI_Barrier", WORLD)
 
 
+def window_of(words):
+    """A window that each rank has, and this rank's memory in it"""
+    window, memory = Handle(), longs([0] * words)
+    call("MPI_Win_create", memory, displacement(ctypes.sizeof(memory)), 8, NO_INFO, WORLD, ctypes.byref(window))
+    return window, memory
+
+
+def group_of(one):
+    everyone, group = Handle(), Handle()
+    call("MPI_Comm_group", WORLD, ctypes.byref(everyone))
+    call("MPI_Group_incl", everyone, 1, (ctypes.c_int * 1)(one), ctypes.byref(group))
+    return group
+
+
+def post_and_start(words):
+    """Put to the next and get from it, between start and complete, while the one before does the same here."""
+    before, after = (rank - 1) % size, (rank + 1) % size
+    window, memory = window_of(2 * words)
+    memory[:words] = pattern(rank, words)
+    mine, got = longs(pattern(rank, words)), longs([0] * words)
+    call("MPI_Win_post", group_of(before), 0, window)
+    call("MPI_Win_start", group_of(after), 0, window)
+    call("MPI_Get", got, words, LONG, after, displacement(0), words, LONG, window)
+    call("MPI_Put", mine, words, LONG, after, displacement(words), words, LONG, window)
+    call("MPI_Win_complete", window)
+    call("MPI_Win_wait", window)
+    check("get between start and complete", got, pattern(after, words))
+    check("put between post and wait", memory[words:], pattern(before, words))
+    call("MPI_Win_free", ctypes.byref(window))
+
+
+def shared_lock(words):
+    """All lock all windows at once: each writes to its part of all, adds to it, and all take turns by
+    compare-and-swap."""
+    window, memory = window_of(words * size + 1)
+    mine, ones, old = longs(pattern(rank, words)), longs([1] * words), longs([0] * words)
+    part, turn = displacement(words * rank), displacement(words * size)
+    call("MPI_Win_lock_all", 0, window)
+    for to in range(size):
+        call("MPI_Put", mine, words, LONG, to, part, words, LONG, window)
+        call("MPI_Win_flush", to, window)
+        call("MPI_Get_accumulate", ones, words, LONG, old, words, LONG, to, part, words, LONG, SUM, window)
+        call("MPI_Win_flush", to, window)
+        check("get and accumulate", old, pattern(rank, words))
+    mine_is, next_is, found = longs([rank]), longs([rank + 1]), longs([-1])
+    while found[0] != rank:
+        call("MPI_Compare_and_swap", next_is, mine_is, found, LONG, 0, turn, window)
+        call("MPI_Win_flush", 0, window)
+    call("MPI_Win_unlock_all", window)
+    call("MPI_Barrier", WORLD)
+    call("MPI_Win_lock", LOCK_SHARED, rank, 0, window)
+    check("shared lock", memory, [word + 1 for r in range(size) for word in pattern(r, words)] +
+          [0 if rank else size])
+    call("MPI_Win_unlock", rank, window)
+    call("MPI_Win_free", ctypes.byref(window))
+
+
 def one_sided(words):
     """Put to the next, get from the one before, add to all; then a counter under a lock."""
-    window, memory = Window(), longs([0] * (2 * words + 1))
-    displacement = ctypes.c_long
-    call("MPI_Win_create", memory, displacement(ctypes.sizeof(memory)), 8, NO_INFO, WORLD,
-         ctypes.byref(window))
+    window, memory = window_of(2 * words + 1)
     before, after = (rank - 1) % size, (rank + 1) % size
     mine, got = longs(pattern(rank, words)), longs([0] * words)
     call("MPI_Win_fence", 0, window)
@@ -131,6 +187,9 @@ for n in WORDS:
     ring(n)
     collectives(n if n * size <= 200_000 else 200_000 // size)
     one_sided(n)
+    if "fences" not in sys.argv:
+        post_and_start(n)
+        shared_lock(min(n, 100_000 // size))
 nodes = longs([0] * size)
 here = longs([int(os.environ["SOFTIB_NODE"][1:])])
 call("MPI_Allgather", here, 1, LONG, nodes, 1, LONG, WORLD)

@@ -27,7 +27,7 @@ static const struct {
 	bool root; /* of root alone, who is so in many a container */
 } defaults[] = {
 	{"OMPI_MCA_pml", "ucx", false},
-	{"OMPI_MCA_osc", "^ucx", false},
+	{"OMPI_MCA_osc", "ucx,sm", false},
 	{"UCX_TLS", "rc,ud,self", false},
 	{"OMPI_MCA_rmaps_base_oversubscribe", "1", false},
 	{"OMPI_MCA_hwloc_base_binding_policy", "none", false},
