@@ -139,6 +139,25 @@ def test_connections_by_rdma_cm(pair):
     wait_until(lambda: not cm_ids(pair, "n1") and not cm_ids(pair, "n2"), "no cm_id is left")
 
 
+EXAMPLES = Path("/usr/share/doc/libucx-dev/examples")
+
+
+@pytest.mark.parametrize("kind", ["tag", "stream", "am"])
+def test_example_of_clients_and_servers(pair, tmp_path, kind):
+    """UCX's own example, as Debian ships its source: 20 messages of three buffers, by the RDMA CM."""
+    program, text = tmp_path / "ucp_client_server", "ABCDEFGHIJKLMNOPQRSTUVWXYZ" * 4000
+    subprocess.run(["gcc", "-o", program, EXAMPLES / "ucp_client_server.c", "-lucp", "-lucs"], check=True)
+    command = ["env", "UCX_TLS=rc,self", "UCX_LOG_LEVEL=info", "UCX_SOCKADDR_TLS_PRIORITY=rdmacm",
+               program, "-c", kind, "-i", 20, "-v", 3, "-s", 100000, "-p", 1338]
+    with (tmp_path / "said").open("wb") as said:  # more than a pipe holds
+        server = pair.start("n1", SOFTIB, "exec", "--devices", "n1", "--", *command, "-l", SERVER_IP, stdout=said)
+    wait_until(lambda: cm_ids(pair, "n1") or server.poll() is not None, "the server listens by the RDMA CM")
+    out = pair.run("n2", SOFTIB, "exec", "--devices", "n2", "--", *command, "-a", SERVER_IP)
+    assert "(rc_verbs/softib0:1)" in out, out
+    kill(server)
+    assert text[:99999] in (tmp_path / "said").read_text()
+
+
 needs_open_mpi = pytest.mark.skipif(
     not shutil.which("mpirun") or not (BUILD / "tests/bench/bench-mpi").exists(),
     reason="no Open MPI")
