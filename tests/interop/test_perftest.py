@@ -23,6 +23,11 @@ OPTIONS = [
     "ib_read_bw --use_old_post_send",
     "ib_send_bw -c UD --use_old_post_send",
     "ib_write_bw --mmap=FILES/buffer",
+    "ib_send_bw -l 10",
+    "ib_write_bw -l 10",
+    "ib_read_bw -l 10",
+    "ib_send_bw --recv_post_list=10 -r 50",
+    "ib_write_bw --perform_warm_up",
 ]
 ATOMICS = ["FETCH_AND_ADD", "CMP_AND_SWAP"]
 
