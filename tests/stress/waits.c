@@ -302,25 +302,39 @@ static void *wait_once(void *arg)
 	return NULL;
 }
 
+/* Send signals until the thread has run a handler, and without SA_RESTART until it has ended: a
+ * signal that comes before the thread sleeps ends no sleep, on a busy machine even after a while */
+static void *interrupt(pthread_t thread, bool ends)
+{
+	uint64_t start = now_ns();
+	unsigned before = signals;
+	void *result = NULL;
+
+	do {
+		if (now_ns() - start > 60000000000ull)
+			fail("signals do not end a wait");
+		pthread_kill(thread, SIGUSR1);
+		usleep(1000);
+	} while (ends ? pthread_tryjoin_np(thread, &result) : signals == before);
+	return result;
+}
+
 static int interrupted(int flags)
 {
 	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = flags};
-	unsigned before = signals;
 	pthread_t thread;
 	void *result;
 
 	sigaction(SIGUSR1, &sa, NULL);
 	pthread_create(&thread, NULL, wait_once, &qps[0]);
-	usleep(20000); /* it sleeps; if not yet, the case is the easier one */
-	pthread_kill(thread, SIGUSR1);
-	while (signals == before)
-		usleep(100);
-	usleep(1000);
-	if (flags & SA_RESTART)
+	usleep(20000); /* it sleeps, most probably */
+	result = interrupt(thread, !(flags & SA_RESTART));
+	if (flags & SA_RESTART) {
 		want(0, 0);
-	pthread_join(thread, &result);
-	if (flags & SA_RESTART && !result)
-		take_message(&qps[0]);
+		pthread_join(thread, &result);
+		if (!result)
+			take_message(&qps[0]);
+	}
 	return (int)(intptr_t)result;
 }
 
