@@ -106,26 +106,42 @@ static int sleep_on_channel(struct wait *w, int timeout_ms)
 	return rc;
 }
 
-/* Return: true when there is an event */
-static bool spin(struct wait *w)
+/* Return: true when there is an event. The clock is read after each yield: others may have had
+ * the core for several milliseconds, and a spin of many yields would wait for them each time. */
+static bool spin_until(struct wait *w, uint64_t end_ns)
 {
 	struct soft_progress *p = &w->ctx->progress;
-	uint64_t end;
 
-	if (!p->spin_ns)
-		return false;
-	end = progress_now(NULL).ns + p->spin_ns;
-	while (progress_now(NULL).ns < end) {
+	while (progress_now(NULL).ns < end_ns) {
 		for (int i = 0; i < TURNS_PER_CLOCK; i++) {
 			eng_progress(w->ctx->engine);
 			if (channel_has_event(w->channel)) {
 				poll_yield_found(&p->waiter_yield);
 				return true;
 			}
-			poll_yield_empty(&p->waiter_yield);
+			if (poll_yield_empty(&p->waiter_yield))
+				break;
 		}
 	}
 	return false;
+}
+
+/* Return: true when there is an event */
+static bool spin(struct wait *w)
+{
+	struct soft_progress *p = &w->ctx->progress;
+	uint64_t now = progress_now(NULL).ns;
+	uint64_t end = now + p->spin_ns;
+	bool found;
+
+	if (!p->spin_ns || now < atomic_load_explicit(&p->crowded_until, memory_order_relaxed))
+		return false;
+	found = spin_until(w, end);
+	now = progress_now(NULL).ns;
+	if (now > end)
+		atomic_store_explicit(&p->crowded_until, now + prog_crowded_ns(now - end),
+				      memory_order_relaxed);
+	return found;
 }
 
 /* Return: 0: look again; -1 and errno */

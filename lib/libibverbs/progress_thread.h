@@ -39,6 +39,7 @@ struct soft_progress {
 	_Atomic uint64_t overdue_at; /* ns: the last check for overdue doorbells */
 	uint64_t spin_ns;	     /* before a thread that waits for an event sleeps */
 	struct poll_yield waiter_yield;
+	_Atomic uint64_t crowded_until; /* ns: event waiters do not spin before */
 	/* --- the progress thread --- */
 	pthread_t thread;
 	bool running;

@@ -74,6 +74,13 @@
  * for this long: its time slices are short and come first, so it would hold
  * up the threads that it waits for. */
 #define PROG_CROWDED_NS (10 * NSEC_PER_MSEC)
+/* A spin, of whichever thread, that was without the core for a time slice (the least
+ * of Linux is 0.7 ms) is not followed by another one for this many times as long: on
+ * a core with two busy programs each sched_yield() waits 4 to 8 ms, and an event that
+ * a sleep would have taken at once waits with it. Such spins then cost 3 % at most. */
+#define PROG_CROWDED_SLICE_NS (500 * NSEC_PER_USEC)
+#define PROG_CROWDED_TIMES 32
+#define PROG_CROWDED_MAX_NS NSEC_PER_SEC
 
 /* --- the library around the state machine --- */
 

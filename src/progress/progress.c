@@ -193,9 +193,16 @@ static void note_events(struct prog *p, const struct prog_seen *seen, mono_t now
 	p->events_then = seen->events;
 }
 
+static void note_yield(struct prog *p, const struct prog_seen *seen, mono_t now)
+{
+	p->yield_start = now;
+}
+
 static void note_crowd(struct prog *p, const struct prog_seen *seen, mono_t now)
 {
-	p->crowded_until = mono_add(now, PROG_CROWDED_NS);
+	uint64_t ns = prog_crowded_ns(now.ns - p->yield_start.ns);
+
+	p->crowded_until = mono_add(now, MAX(ns, PROG_CROWDED_NS));
 	p->events_then = seen->events;
 }
 
@@ -265,7 +272,7 @@ static const struct row table[] = {
 	"nobody else runs the engine: run it"},
 {PROG_RUNNING, PROG_RAN, drivers_come, PROG_BESIDE_WAITER, PROG_SLEEP_APART, leave_to_drivers,
 	"an event waiter came while the engine ran"},
-{PROG_RUNNING, PROG_RAN, may_spin, PROG_RUNNING, PROG_YIELD, NULL,
+{PROG_RUNNING, PROG_RAN, may_spin, PROG_RUNNING, PROG_YIELD, note_yield,
 	"an answer may be near: spin"},
 {PROG_RUNNING, PROG_RAN, NULL, PROG_ASLEEP, PROG_SLEEP_ARMED, note_events,
 	"nothing is left to do: sleep until a doorbell rings"},
@@ -437,6 +444,15 @@ struct prog_order prog_step(struct prog *p, enum prog_event event, const struct 
 	if (is_of_thread(event))
 		order.sleep_ns = sleep_time(p, now);
 	return order;
+}
+
+uint64_t prog_crowded_ns(uint64_t lost_ns)
+{
+	if (lost_ns < PROG_CROWDED_SLICE_NS)
+		return 0;
+	if (lost_ns > PROG_CROWDED_MAX_NS / PROG_CROWDED_TIMES)
+		return PROG_CROWDED_MAX_NS;
+	return lost_ns * PROG_CROWDED_TIMES;
 }
 
 static_assert(ARRAY_SIZE(table) <= 64, "a bit for each row in prog.rows");

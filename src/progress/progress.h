@@ -108,7 +108,7 @@ struct prog {
 	uint32_t arms_then, visits_then, events_then;
 	bool arms_are_new; /* take a CQ that is armed for newly armed */
 	/* --- RUNNING --- */
-	mono_t sample_start, armed_at, last_work, crowded_until;
+	mono_t sample_start, armed_at, last_work, yield_start, crowded_until;
 	unsigned busy_samples, samples_wanted;
 	/* --- BESIDE_POLLER, BESIDE_WAITER --- */
 	mono_t check_start;
@@ -133,6 +133,13 @@ void prog_init(struct prog *p, uint64_t spin_ns, mono_t now);
  */
 struct prog_order prog_step(struct prog *p, enum prog_event event, const struct prog_seen *seen,
 			    mono_t now);
+
+/**
+ * prog_crowded_ns() - how long not to spin because others want the core
+ * @lost_ns: for so long a spin was without the core
+ * Return: 0 if that was less than a time slice
+ */
+uint64_t prog_crowded_ns(uint64_t lost_ns);
 
 /** prog_rows() - Return: how many rows the table has */
 unsigned prog_rows(void);

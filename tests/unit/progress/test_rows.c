@@ -306,6 +306,38 @@ static void who_spins(void **state)
 	assert_int_equal(prog_step(&p, PROG_RAN, &seen, now).actions, PROG_YIELD);
 }
 
+/* A yield that takes a time slice is not repeated for each event: it would cost most of the time. */
+static void a_long_yield_is_rare(void **state)
+{
+	const uint64_t lost = 4 * NSEC_PER_MSEC;
+
+	start(PROG_RUNNING);
+	seen.armed = 1;
+	seen.worked = true;
+	assert_int_equal(prog_step(&p, PROG_RAN, &seen, now).actions, PROG_YIELD);
+	now.ns += lost;
+	prog_step(&p, PROG_CROWDED, &seen, now);
+	now.ns += PROG_CROWDED_TIMES * lost - 1;
+	prog_step(&p, PROG_WOKE, &seen, now);
+	assert_int_equal(prog_step(&p, PROG_RAN, &seen, now).actions, PROG_SLEEP_ARMED);
+	now.ns++;
+	prog_step(&p, PROG_WOKE, &seen, now);
+	assert_int_equal(prog_step(&p, PROG_RAN, &seen, now).actions, PROG_YIELD);
+}
+
+static void how_long_a_core_is_crowded(void **state)
+{
+	const uint64_t most = PROG_CROWDED_MAX_NS / PROG_CROWDED_TIMES;
+
+	assert_int_equal(prog_crowded_ns(0), 0);
+	assert_int_equal(prog_crowded_ns(PROG_CROWDED_SLICE_NS - 1), 0);
+	assert_int_equal(prog_crowded_ns(PROG_CROWDED_SLICE_NS),
+			 PROG_CROWDED_TIMES * PROG_CROWDED_SLICE_NS);
+	assert_int_equal(prog_crowded_ns(most), PROG_CROWDED_TIMES * most);
+	assert_int_equal(prog_crowded_ns(most + 1), PROG_CROWDED_MAX_NS);
+	assert_int_equal(prog_crowded_ns(UINT64_MAX), PROG_CROWDED_MAX_NS);
+}
+
 /* --- what a sleep's length is, and who has the doorbells --- */
 
 static void a_check_that_a_kick_interrupts_goes_on(void **state)
@@ -370,6 +402,8 @@ int main(void)
 		cmocka_unit_test(a_second_waiter_does_not_drive),
 		cmocka_unit_test(softibds_death_needs_the_thread),
 		cmocka_unit_test(who_spins),
+		cmocka_unit_test(a_long_yield_is_rare),
+		cmocka_unit_test(how_long_a_core_is_crowded),
 		cmocka_unit_test(a_check_that_a_kick_interrupts_goes_on),
 		cmocka_unit_test(sleeps_without_a_check_have_no_end),
 		cmocka_unit_test(the_thread_hands_the_doorbells_over),
