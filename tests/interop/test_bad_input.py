@@ -192,8 +192,11 @@ def test_programs_that_run_go_on_without_descriptors(pair):
     client = pair.start("n2", "ib_write_bw", *flags, "127.0.0.1")
     wait_until(lambda: len([r for r in pair.user_resources() if r["type"] == "qp"]) == 2
                or client.poll() is not None, "both have a QP")
+    # on a busy machine they would end first, and softibd would have their descriptors again
+    client.send_signal(signal.SIGSTOP)
     with descriptors_of_softibd(pair, 0):
         status, out = attempt(pair, "ibv_devinfo", "-d", "softib0")
+        client.send_signal(signal.SIGCONT)
         assert status and "Too many open files" in out, out
         for process in (client, server):
             out = pair.finish(process, 60)
