@@ -28,11 +28,18 @@
 /* of what a short path leaves out: its registers are not the short path's */
 #define noinline __attribute__((noinline))
 
+/** range_covers_no_longer() - range_covers() if @len is no more than @length */
+static inline bool range_covers_no_longer(uint64_t base, uint64_t length, uint64_t at,
+					  uint64_t len)
+{
+	return at - base <= length - len;
+}
+
 /** range_covers() - does [@base, @base + @length) hold all of [@at, @at + @len)? The range
  *  does not wrap, and so what lies below @base is farther from it than any length */
 static inline bool range_covers(uint64_t base, uint64_t length, uint64_t at, uint64_t len)
 {
-	return len <= length && at - base <= length - len;
+	return len <= length && range_covers_no_longer(base, length, at, len);
 }
 
 /** psn_t - packet sequence number: 24 bits, compared as a serial number

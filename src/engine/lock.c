@@ -176,7 +176,7 @@ static void note_turn(struct eng_lock *l)
 	uintptr_t self = eng_lock_self();
 	unsigned turns = l->last == self ? running(l) + 1 : 1;
 
-	l->by_bias = false;
+	l->by_slot = ENG_LOCK_OWNERS;
 	l->last = self;
 	atomic_store_explicit(&l->running, turns, memory_order_relaxed);
 	if (likely(turns < BIAS_AFTER) || !l->barrier)

@@ -65,8 +65,9 @@ struct eng_lock {
 	_Atomic uint32_t seat;	      /* the heir's: a futex that other threads sleep on */
 	_Atomic unsigned running;     /* turns of the thread @last; written under the lock */
 	/* --- protected by the lock --- */
-	bool by_bias;	 /* the holder entered as the bias's owner, ... */
-	uint8_t by_slot; /* ... with this slot */
+	/* the slot with which the holder entered as the bias's owner; ENG_LOCK_OWNERS: it took the
+	 * byte */
+	uint8_t by_slot;
 	uintptr_t last;	 /* the thread that took the byte last */
 	uintptr_t owner[ENG_LOCK_OWNERS]; /* the thread that has this slot for ever; 0: none */
 	/* --- immutable --- */
@@ -90,12 +91,17 @@ static inline bool eng_lock_enter(struct eng_lock *l)
 	atomic_store_explicit(&l->inside[slot], true, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst); /* and the other's barrier */
 	if (likely(atomic_load_explicit(&l->bias_owner, memory_order_acquire) == owner)) {
-		l->by_bias = true;
 		l->by_slot = (uint8_t)slot;
 		return true;
 	}
 	atomic_store_explicit(&l->inside[slot], false, memory_order_release);
 	return false;
+}
+
+/** eng_lock_by_bias() - did the holder enter as the owner of the bias? */
+static inline bool eng_lock_by_bias(const struct eng_lock *l)
+{
+	return l->by_slot < ENG_LOCK_OWNERS;
 }
 
 /** eng_lock_leave() - give back what eng_lock_enter() took, when nothing was put off
@@ -150,7 +156,7 @@ static inline void eng_lock_give_byte(struct eng_lock *l)
 
 static inline void eng_lock_give(struct eng_lock *l)
 {
-	if (likely(l->by_bias))
+	if (likely(eng_lock_by_bias(l)))
 		eng_lock_leave(l);
 	else
 		eng_lock_give_byte(l);

@@ -115,7 +115,7 @@ static inline bool fast_may(const struct eng_qp *qp, bool signaled, uint64_t va,
 	const struct slot *s = qp->slot;
 
 	return len - 1 < s->fast_bytes[use] && is_for(s, qp->init.qpn, rkey) &&
-	       window_inside(&s->g, va, len) && tp_idle(qp->tp) &&
+	       range_covers_no_longer(s->g.va, s->g.length_bytes, va, len) && tp_idle(qp->tp) &&
 	       !(signaled && eng_cq_is_full(qp->send_cq));
 }
 
@@ -155,21 +155,19 @@ fast_move(const struct ibv_send_wr *wr, void *window, void *local, uint32_t len,
 	return true;
 }
 
-/* @word: at most eight bytes, in memory whose key is in the cache of regions used last, with a
- * CQ that is not armed. No function is called then, so variables stay in registers. The program
- * is in a post and not in a poll, so the completion goes into the ring */
+/* The program is in a post and not in a poll, so the completion goes into the ring. @word: at most
+ * eight bytes, in memory whose key is in the cache of regions used last, with a CQ that is not
+ * armed. No function is called then, so variables stay in registers */
 __attribute__((always_inline)) static inline void
 fast_complete(struct eng_qp *qp, const struct ibv_send_wr *wr, uint8_t opcode, uint32_t len,
 	      const bool word)
 {
 	struct eng_cq *cq = qp->send_cq;
 
-	if (!word) {
-		eng_cq_add_sent(qp, wr->wr_id, IBV_WC_SUCCESS, opcode, len);
-		return;
-	}
 	eng_wc_sent(qp, wr->wr_id, IBV_WC_SUCCESS, opcode, len, &cq->ring[cq->tail & cq->mask]);
 	eng_cq_set(&cq->tail, cq->tail + 1);
+	if (!word && eng_cq_must_notify(cq, false))
+		eng_cq_notify(cq, 1);
 }
 
 /* the opcode of @wr, which is a constant if only one opcode has this @use */

@@ -36,7 +36,8 @@ static const int slot_right[SLOT_USES] = {
 
 struct slot {
 	struct eng_grant g; /* g.access is 0 unless the state is SLOT_GRANTED */
-	/* the longest request that the fast path (window_fast.h) takes; 0: none */
+	/* the longest request that the fast path (window_fast.h) takes, which is not longer than
+	 * the grant; 0: none */
 	uint32_t fast_bytes[SLOT_USES];
 	struct abi_window_count *count;
 	uint32_t mtu_bytes;

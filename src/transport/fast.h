@@ -66,12 +66,6 @@ static inline bool tp_is_signaled(const struct tp_qp *qp, unsigned flags)
 	return (flags | qp->sig_all_flag) & IBV_SEND_SIGNALED;
 }
 
-/** tp_wc_opcode() - the opcode of the completion of a request with @opcode */
-static inline uint8_t tp_wc_opcode(unsigned opcode)
-{
-	return tp_ops_table[opcode].wc_opcode;
-}
-
 /** tp_may_read() - may it have outstanding READs and atomics at all? */
 static inline bool tp_may_read(const struct tp_qp *qp)
 {

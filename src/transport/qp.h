@@ -69,7 +69,6 @@ struct tp_op {
 	uint8_t first, middle, last, only; /* enum wire_operation */
 	uint8_t transport_mask;		   /* 1 << enum tp_type */
 	uint8_t flags;			   /* enum tp_op_flags */
-	uint8_t wc_opcode;		   /* enum ibv_wc_opcode */
 };
 
 /* --- the table of transport types (opcode.c) --- */
@@ -95,6 +94,28 @@ extern const struct tp_kind tp_kinds[];
 
 #define TP_OPS (TP_WR_RESYNC + 1)
 extern const struct tp_op tp_ops_table[TP_OPS];
+/** tp_wc_opcode() - the opcode of the completion of a request with @opcode (11.4.2.1), which is a
+ *  constant if @opcode is one */
+static inline uint8_t tp_wc_opcode(unsigned opcode)
+{
+	static const uint8_t completed_as[TP_OPS] = {
+		[IBV_WR_SEND] = IBV_WC_SEND,
+		[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
+		[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
+		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
+		[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
+		[IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
+		[TP_WR_REG_MR] = TP_WC_REG_MR,
+		[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+		[TP_WR_FLUSH] = TP_WC_FLUSH,
+		[IBV_WR_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
+	};
+
+	return completed_as[opcode];
+}
 /** tp_credits - receives that an AETH credit code promises (table 45) */
 extern const uint16_t tp_credits[32];
 

@@ -12,8 +12,8 @@ void tp_sq_report(struct tp_qp *qp, const struct tp_sqe *sqe, enum ibv_wc_status
 		qp->ops->complete_own(qp->ctx, (uint8_t)status);
 		return;
 	}
-	qp->ops->complete_send(qp->ctx, sqe->wr_id, (uint8_t)status, tp_op(sqe)->wc_opcode,
-			       sqe->length_bytes);
+	qp->ops->complete_send(qp->ctx, sqe->wr_id, (uint8_t)status,
+			       tp_wc_opcode(sqe->opcode), sqe->length_bytes);
 }
 
 void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status)

@@ -34,7 +34,7 @@ TABLE = {
     "count_answer:8/answer": (340, None),
     "count_write:8/post": (200, 250),
     "count_write:8/client_poll": (40, 250),
-    "count_read:8/post": (290, None),
+    "count_read:8/post": (280, None),
     "count_read:8/client_poll": (40, None),
 }
 IN_MESSAGE = ("post", "server_poll", "client_poll")

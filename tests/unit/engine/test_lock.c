@@ -95,7 +95,7 @@ static void another_waits_while_the_owner_is_inside(void **state)
 	need_barrier();
 	turns(&l, ENOUGH);
 	eng_lock_take(&l);
-	assert_true(l.by_bias);
+	assert_true(eng_lock_by_bias(&l));
 	assert_null(elsewhere(try_in_vain, &l));
 	eng_lock_give(&l);
 	assert_true(eng_lock_try(&l));
@@ -115,7 +115,7 @@ static void who_is_inside_can_tell(void **state)
 		eng_lock_give(&l);
 		assert_false(eng_lock_is_held(&l));
 	}
-	assert_true(l.by_bias);
+	assert_true(eng_lock_by_bias(&l));
 }
 
 static void *many_turns(void *lock)
@@ -279,7 +279,7 @@ static void no_two_are_inside(void **state)
 	}
 	for (unsigned n = 0; n < TURNS; n++) {
 		eng_lock_take(&c.lock);
-		biased += c.lock.by_bias;
+		biased += eng_lock_by_bias(&c.lock);
 		count(&c);
 		eng_lock_give(&c.lock);
 	}
