@@ -80,13 +80,13 @@ class Sanitizers:
         preload = [*map(os.path.realpath, paths), os.environ.get("LD_PRELOAD")]
         # opensm may free what it sends before the call returns: the answer was there
         # first; signal handlers that allocate are perftest's; who ends with its device
-        # open leaves its threads
+        # open leaves its threads; a child that opens a device of its own begins threads
         env = self.env()
         return {"LD_PRELOAD": ":".join(filter(None, preload)),
                 "SOFTIB_SANITIZED": " ".join(sorted(self.kinds)),
                 "ASAN_OPTIONS": env["ASAN_OPTIONS"] + ":intercept_send=0",
                 "TSAN_OPTIONS": env["TSAN_OPTIONS"] + ":intercept_send=0:report_signal_unsafe=0:"
-                                                       "report_thread_leaks=0"}
+                                                       "report_thread_leaks=0:die_after_fork=0"}
 
     def findings(self):
         """Yield (file, text) of each report that is about code built here."""

@@ -9,6 +9,7 @@
 #define SOFTIB_LIBIBVERBS_POLL_YIELD_H
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -17,11 +18,12 @@
 #define POLL_YIELD_SHARED 2
 #define POLL_YIELD_RAN_NS 1000 /* in a longer yield another thread has run */
 
-/** struct poll_yield - the state of one polling thread. All zeros are its initial state;
- *  races are harmless */
+/** struct poll_yield - the state of one polling thread. All zeros are its initial state. Several
+ *  threads that poll one CQ share it without a lock: one then may not see what another counts,
+ *  and yields later or sooner */
 struct poll_yield {
-	unsigned empty; /* polls in a row */
-	unsigned limit; /* 0: POLL_YIELD_ALONE */
+	_Atomic unsigned empty; /* polls in a row */
+	_Atomic unsigned limit; /* 0: POLL_YIELD_ALONE */
 };
 
 static inline uint64_t poll_yield_clock_ns(void)
@@ -35,7 +37,7 @@ static inline uint64_t poll_yield_clock_ns(void)
 /** poll_yield_found() - a poll found something */
 static inline void poll_yield_found(struct poll_yield *y)
 {
-	y->empty = 0;
+	atomic_store_explicit(&y->empty, 0, memory_order_relaxed);
 }
 
 /** yield_core() - Return: true: another thread ran meanwhile */
@@ -51,9 +53,14 @@ static inline bool yield_core(void)
  *  true: it has yielded */
 static inline bool poll_yield_empty(struct poll_yield *y)
 {
-	if (++y->empty < (y->limit ? y->limit : POLL_YIELD_ALONE))
+	unsigned empty = atomic_load_explicit(&y->empty, memory_order_relaxed) + 1;
+	unsigned limit = atomic_load_explicit(&y->limit, memory_order_relaxed);
+
+	atomic_store_explicit(&y->empty, empty, memory_order_relaxed);
+	if (empty < (limit ? limit : POLL_YIELD_ALONE))
 		return false;
-	y->limit = yield_core() ? POLL_YIELD_SHARED : POLL_YIELD_ALONE;
+	limit = yield_core() ? POLL_YIELD_SHARED : POLL_YIELD_ALONE;
+	atomic_store_explicit(&y->limit, limit, memory_order_relaxed);
 	return true;
 }
 
