@@ -67,7 +67,7 @@ struct softib_trace_point {
 
 /** SOFTIB_MODULE_ABI - changes when what is below, or a struct of include/rdma, does in
  *  another way than its size shows */
-#define SOFTIB_MODULE_ABI 5
+#define SOFTIB_MODULE_ABI 6
 
 struct module {
 	u32 abi, device_bytes, ops_bytes;

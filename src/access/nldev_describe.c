@@ -3,9 +3,8 @@
 #include "access/nldev_private.h"
 
 #include <net/if.h>
-#include <rdma/rdma_user_cm.h>
 
-#include "core/cm_priv.h"
+#include "core/rdma_cm_priv.h"
 #include "core/uobject.h"
 #include "ulp/eth/eth.h"
 
@@ -77,9 +76,14 @@ int nldev_put_port(struct nl_out *out, struct ib_device *device, u32 port_num)
 
 void nldev_put_summary(struct nl_out *out, struct ib_device *device)
 {
-	static const enum rdma_restrack_type types[] = {
-		RDMA_RESTRACK_PD, RDMA_RESTRACK_CQ,  RDMA_RESTRACK_QP, RDMA_RESTRACK_CM_ID,
-		RDMA_RESTRACK_MR, RDMA_RESTRACK_CTX, RDMA_RESTRACK_SRQ,
+	static const struct {
+		const char *name; /* Linux's */
+		enum rdma_restrack_type type;
+	} types[] = {
+		{"pd", RDMA_RESTRACK_PD},   {"cq", RDMA_RESTRACK_CQ},
+		{"qp", RDMA_RESTRACK_QP},   {"cm_id", RDMA_RESTRACK_RDMA_CM_ID},
+		{"mr", RDMA_RESTRACK_MR},   {"ctx", RDMA_RESTRACK_CTX},
+		{"srq", RDMA_RESTRACK_SRQ},
 	};
 	size_t table, entry;
 
@@ -88,9 +92,9 @@ void nldev_put_summary(struct nl_out *out, struct ib_device *device)
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		entry = nl_nest(out, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY);
 		nl_put_text(out, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME,
-			    rdma_restrack_name(types[i]));
+			    types[i].name);
 		nl_put_u64(out, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR,
-			   rdma_restrack_count(device, types[i]));
+			   rdma_restrack_count(device, types[i].type));
 		nl_nest_end(out, entry);
 	}
 	nl_nest_end(out, table);
@@ -162,32 +166,41 @@ static void put_pd(struct nl_out *out, const struct rdma_restrack_entry *entry)
 	put_context_of(out, pd->uobject);
 }
 
-/* The attribute has the states of an id of the RDMA CM. The states of an id of the CM have no numbers
- * there. */
-static u8 state_of(enum ib_cm_state state)
+static void put_address(struct nl_out *out, u16 type, const struct sockaddr_storage *addr)
 {
-	enum { IDLE = 0, CONNECT = 5, DISCONNECT = 6, LISTEN = 8 };
-
-	switch (state) {
-	case IB_CM_IDLE:
-		return IDLE;
-	case IB_CM_LISTEN:
-		return LISTEN;
-	case IB_CM_DREQ_SENT:
-	case IB_CM_DREQ_RCVD:
-	case IB_CM_TIMEWAIT:
-		return DISCONNECT;
-	default:
-		return CONNECT;
-	}
+	if (addr->ss_family)
+		nl_put(out, type, addr, sizeof(*addr));
 }
 
+/* Linux's numbers of an id's states (enum rdma_cm_state), which rdma(8) has names for */
+static u8 state_of(enum rcm_state state)
+{
+	static const u8 states[] = {
+		[RCM_IDLE] = 0,		  [RCM_BOUND] = 7,	[RCM_ADDR_QUERY] = 1,
+		[RCM_ADDR_RESOLVED] = 2,  [RCM_ROUTE_QUERY] = 3, [RCM_ROUTE_RESOLVED] = 4,
+		[RCM_CONNECT] = 5,	  [RCM_DISCONNECT] = 6, [RCM_LISTEN] = 8,
+		[RCM_GONE] = 9,
+	};
+
+	return states[state];
+}
+
+/* an id of the RDMA CM, as in Linux: ids of the CM are not shown */
 static void put_cm_id(struct nl_out *out, const struct rdma_restrack_entry *entry)
 {
-	const struct cm_id *id = container_of(entry, const struct cm_id, res);
+	const struct rcm_id *id = container_of(entry, const struct rcm_tracked, res)->id;
+	u32 qp_num = id->id.qp ? id->id.qp->qp_num : id->qp_num;
 
-	nl_put_u32(out, RDMA_NLDEV_ATTR_RES_PS, RDMA_PS_IB);
-	nl_put_u8(out, RDMA_NLDEV_ATTR_RES_STATE, state_of(id->id.state));
+	if (id->id.port_num)
+		nl_put_u32(out, RDMA_NLDEV_ATTR_PORT_INDEX, id->id.port_num);
+	if (qp_num) {
+		nl_put_u32(out, RDMA_NLDEV_ATTR_RES_LQPN, qp_num);
+		nl_put_u8(out, RDMA_NLDEV_ATTR_RES_TYPE, (u8)id->id.qp_type);
+	}
+	nl_put_u32(out, RDMA_NLDEV_ATTR_RES_PS, id->id.ps);
+	nl_put_u8(out, RDMA_NLDEV_ATTR_RES_STATE, state_of(id->state));
+	put_address(out, RDMA_NLDEV_ATTR_RES_SRC_ADDR, &id->id.route.addr.src_addr);
+	put_address(out, RDMA_NLDEV_ATTR_RES_DST_ADDR, &id->id.route.addr.dst_addr);
 	nl_put_u32(out, RDMA_NLDEV_ATTR_RES_CM_IDN, entry->id);
 }
 
@@ -264,7 +277,7 @@ static void put_srq(struct nl_out *out, const struct rdma_restrack_entry *entry)
 
 static const struct nldev_table tables[] = {
 	TABLE(QP, RDMA_RESTRACK_QP, LQPN, put_qp),
-	TABLE(CM_ID, RDMA_RESTRACK_CM_ID, CM_IDN, put_cm_id),
+	TABLE(CM_ID, RDMA_RESTRACK_RDMA_CM_ID, CM_IDN, put_cm_id),
 	TABLE(CQ, RDMA_RESTRACK_CQ, CQN, put_cq),
 	TABLE(MR, RDMA_RESTRACK_MR, MRN, put_mr),
 	TABLE(PD, RDMA_RESTRACK_PD, PDN, put_pd),
@@ -289,8 +302,14 @@ u32 nldev_id(const struct rdma_restrack_entry *entry)
 
 bool nldev_is_on(const struct rdma_restrack_entry *entry, u32 port_num)
 {
-	return entry->type == RDMA_RESTRACK_QP &&
-	       container_of(entry, const struct ib_qp, res)->port == port_num;
+	switch (entry->type) {
+	case RDMA_RESTRACK_QP:
+		return container_of(entry, const struct ib_qp, res)->port == port_num;
+	case RDMA_RESTRACK_RDMA_CM_ID:
+		return container_of(entry, const struct rcm_tracked, res)->id->id.port_num == port_num;
+	default:
+		return false;
+	}
 }
 
 void nldev_put_object(struct nl_out *out, const struct nldev_table *table,

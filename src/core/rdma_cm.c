@@ -121,6 +121,7 @@ void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 		ib_sa_cancel_query(id->query_id, id->query);
 	rcm_drop_cm(id);
 	rcm_drop_mcasts(id);
+	rdma_restrack_del(rdma_id->device, &id->tracked.res);
 	list_del(&id->node);
 	list_del(&id->bound_node);
 	list_del(&id->gone_node);
@@ -142,7 +143,22 @@ bool rcm_deliver(struct rcm_id *id, struct rdma_cm_event *event)
 	return false;
 }
 
-/* --- owners --- */
+/* --- the device, and owners --- */
+
+void rcm_track(struct rcm_tracked *tracked, const struct rcm_id *id, struct ib_device *device)
+{
+	tracked->id = id;
+	rdma_restrack_add(device, &tracked->res, RDMA_RESTRACK_RDMA_CM_ID, "rdma_cm", 0);
+	if (id->pid)
+		rdma_restrack_set_owner(&tracked->res, id->pid, id->comm);
+}
+
+void rcm_attach(struct rcm_id *id, struct ib_device *device, u32 port_num)
+{
+	id->id.device = device;
+	id->id.port_num = port_num;
+	rcm_track(&id->tracked, id, device);
+}
 
 void rdma_set_owner(struct rdma_cm_id *rdma_id, pid_t pid, const char *comm)
 {
@@ -150,6 +166,8 @@ void rdma_set_owner(struct rdma_cm_id *rdma_id, pid_t pid, const char *comm)
 
 	id->pid = pid;
 	strncpy(id->comm, comm, sizeof(id->comm) - 1);
+	if (id->tracked.res.valid)
+		rdma_restrack_set_owner(&id->tracked.res, pid, comm);
 }
 
 void rcm_own(const struct rcm_id *id, struct ib_cm_id *cm)
@@ -286,8 +304,10 @@ static void remove_device(struct ib_device *device, void *client_data)
 				list_add_tail(&id->gone_node, &gone);
 	} while (!list_empty(&gone));
 	list_for_each_entry(id, ids, node)
-		if (id->id.device == device)
+		if (id->id.device == device) {
+			rdma_restrack_del(device, &id->tracked.res);
 			id->id.device = NULL;
+		}
 }
 
 static const struct ib_client client = {

@@ -270,8 +270,7 @@ static int attach(struct rcm_id *id, struct ib_device *device, u32 port_num)
 	if (ret)
 		return ret;
 	ib_get_cached_pkey(device, port_num, 0, &id->pkey);
-	id->id.device = device;
-	id->id.port_num = port_num;
+	rcm_attach(id, device, port_num);
 	return 0;
 }
 

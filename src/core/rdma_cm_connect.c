@@ -174,16 +174,15 @@ static struct rcm_id *accept_request(const struct rcm_service *service,
 	if (!id)
 		return NULL;
 	id->id.route.addr = addr;
-	id->id.device = cm->device;
-	id->id.port_num = is_datagram(id) ? event->param.sidr_req_rcvd.port
-					  : event->param.req_rcvd.port;
+	rdma_set_owner(&id->id, listener->pid, listener->comm);
+	rcm_attach(id, cm->device,
+		   is_datagram(id) ? event->param.sidr_req_rcvd.port : event->param.req_rcvd.port);
 	ib_get_cached_gid(cm->device, id->id.port_num, 0, &id->id.route.sgid);
 	ib_get_cached_pkey(cm->device, id->id.port_num, 0, &id->pkey);
 	id->state = RCM_CONNECT;
 	id->listener = listener;
 	listener->waiting++;
 	id->cm = cm;
-	rdma_set_owner(&id->id, listener->pid, listener->comm);
 	rcm_own(id, cm);
 	return id;
 }

@@ -108,8 +108,7 @@ static int attach(struct rcm_id *id, const struct search *s)
 	if (ret)
 		return ret;
 	id->pkey = s->pkey;
-	id->id.device = s->device;
-	id->id.port_num = s->port_num;
+	rcm_attach(id, s->device, s->port_num);
 	return 0;
 }
 

@@ -20,6 +20,7 @@ struct rcm_listen {
 	struct list_head of_service; /* in @service->listens */
 	struct rcm_service *service;
 	struct rcm_id *id;
+	struct rcm_tracked tracked; /* of an @id that is bound to no device */
 };
 
 static struct rcm_service *open_service(struct ib_device *device, __be64 service_id)
@@ -72,6 +73,8 @@ static int listen_on(struct ib_device *device, void *ctx)
 		return ret;
 	}
 	listen->id = id;
+	if (!id->id.device)
+		rcm_track(&listen->tracked, id, device);
 	list_add_tail(&listen->of_service, &listen->service->listens);
 	rcm_own(rcm_first_listener(listen->service), listen->service->cm);
 	list_add_tail(&listen->node, &id->listens);
@@ -89,6 +92,7 @@ void rcm_drop_listens(struct rcm_id *id, const struct ib_device *only)
 			continue;
 		list_del(&listen->of_service);
 		list_del(&listen->node);
+		rdma_restrack_del(service->cm->device, &listen->tracked.res);
 		rt_free(listen);
 		if (!list_empty(&service->listens)) {
 			rcm_own(rcm_first_listener(service), service->cm);

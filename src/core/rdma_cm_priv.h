@@ -33,6 +33,13 @@ enum rcm_state {
 
 struct rcm_service;
 
+/** struct rcm_tracked - @id in the resource tracking of a device: of the one that it is bound to, or
+ *  of each on which a listener that is bound to none listens */
+struct rcm_tracked {
+	struct rdma_restrack_entry res;
+	const struct rcm_id *id;
+};
+
 /** struct rcm_id - @cm: of a connection or a request; a listener has @listens instead */
 struct rcm_id {
 	struct rdma_cm_id id;
@@ -42,6 +49,8 @@ struct rcm_id {
 	struct rt *rt;
 	char node_name[IB_DEVICE_NAME_BYTES];
 	enum rcm_state state;
+	struct rcm_tracked tracked; /* while it is bound to a device */
+	u32 qp_num; /* of its connection or datagram service; 0: not known yet */
 	struct ib_cm_id *cm;
 	struct list_head listens; /* struct rcm_listen */
 	struct list_head mcasts;  /* struct rcm_mcast */
@@ -93,6 +102,10 @@ struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler 
 /** rcm_deliver() - Return: false: the handler had the id destroyed */
 bool rcm_deliver(struct rcm_id *id, struct rdma_cm_event *event);
 const struct rdma_hosts *rcm_hosts(const struct rt *rt);
+/** rcm_track() - list @id among the resources of @device, until rdma_restrack_del() */
+void rcm_track(struct rcm_tracked *tracked, const struct rcm_id *id, struct ib_device *device);
+/** rcm_attach() - bind @id to a port */
+void rcm_attach(struct rcm_id *id, struct ib_device *device, u32 port_num);
 /** rcm_own() - @cm belongs to the process that @id belongs to, if any */
 void rcm_own(const struct rcm_id *id, struct ib_cm_id *cm);
 /** rcm_leave_listener() - @id no longer waits for its answer: it was answered, or ends */
@@ -189,7 +202,7 @@ int rcm_on_listener(struct ib_cm_id *cm, const struct ib_cm_event *event);
 /* --- rdma_cm_qp.c --- */
 
 /** rcm_qp_num() - of the id's own pair, or that which the client names */
-u32 rcm_qp_num(const struct rcm_id *id, const struct rdma_conn_param *param);
+u32 rcm_qp_num(struct rcm_id *id, const struct rdma_conn_param *param);
 bool rcm_qp_has_srq(const struct rcm_id *id, const struct rdma_conn_param *param);
 /** rcm_qp_connect() - the id's own pair, if it has one, goes to RTS. @param: what the client
  *  accepts; NULL: what the CM agreed. 0; -errno */

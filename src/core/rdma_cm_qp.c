@@ -58,9 +58,10 @@ static bool has_connected_qp(const struct rcm_id *id)
 	return id->id.qp && !is_datagram(id);
 }
 
-u32 rcm_qp_num(const struct rcm_id *id, const struct rdma_conn_param *param)
+u32 rcm_qp_num(struct rcm_id *id, const struct rdma_conn_param *param)
 {
-	return id->id.qp ? id->id.qp->qp_num : param->qp_num;
+	id->qp_num = id->id.qp ? id->id.qp->qp_num : param->qp_num;
+	return id->qp_num;
 }
 
 bool rcm_qp_has_srq(const struct rcm_id *id, const struct rdma_conn_param *param)

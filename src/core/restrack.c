@@ -17,6 +17,7 @@ static const char *const names[RDMA_RESTRACK_MAX] = {
 	[RDMA_RESTRACK_FMR] = "fmr",
 	[RDMA_RESTRACK_MAD_AGENT] = "mad_agent",
 	[RDMA_RESTRACK_SA_QUERY] = "sa_query",
+	[RDMA_RESTRACK_RDMA_CM_ID] = "rdma_id",
 };
 
 const char *rdma_restrack_name(enum rdma_restrack_type type)

@@ -5,6 +5,7 @@
 #include "core/cm_priv.h"
 #include "core/mad_priv.h"
 #include "core/private.h"
+#include "core/rdma_cm_priv.h"
 #include "core/sa_priv.h"
 
 static const char *name_in(const char *const *names, size_t num, unsigned int i)
@@ -73,6 +74,21 @@ static void describe_cm_id(const struct rdma_restrack_entry *entry, char *text, 
 		 (unsigned long long)be64_to_cpu(id->id.service_id));
 }
 
+static void describe_rdma_cm_id(const struct rdma_restrack_entry *entry, char *text, size_t bytes)
+{
+	static const char *const states[] = {
+		"idle", "bound", "address query", "address resolved", "route query", "route resolved",
+		"connected", "disconnected", "listening", "device gone"};
+	const struct rcm_id *id = container_of(entry, const struct rcm_tracked, res)->id;
+	const struct rdma_addr *addr = &id->id.route.addr;
+	char from[TRACE_ADDRESS_BYTES], to[TRACE_ADDRESS_BYTES];
+	int n = snprintf(text, bytes, "%s, %s", NAME_IN(states, id->state),
+			 trace_address(&addr->src_addr, from));
+
+	if (addr->dst_addr.ss_family && n > 0 && (size_t)n < bytes)
+		snprintf(text + n, bytes - (size_t)n, " to %s", trace_address(&addr->dst_addr, to));
+}
+
 static void describe_agent(const struct rdma_restrack_entry *entry, char *text, size_t bytes)
 {
 	const struct ib_mad_agent *mad = container_of(entry, const struct ib_mad_agent, res);
@@ -110,6 +126,7 @@ const char *rdma_restrack_describe(const struct rdma_restrack_entry *entry,
 		[RDMA_RESTRACK_FMR] = describe_fmr,
 		[RDMA_RESTRACK_MAD_AGENT] = describe_agent,
 		[RDMA_RESTRACK_SA_QUERY] = describe_query,
+		[RDMA_RESTRACK_RDMA_CM_ID] = describe_rdma_cm_id,
 	};
 
 	text[0] = 0;

@@ -138,6 +138,35 @@ def test_states_of_connected_queue_pairs(fabric):
         process.wait()
 
 
+def test_ids_of_the_rdma_cm(fabric):
+    """As Linux lists them: with port space, state, addresses and queue pair. A listener on every
+    address is at each device, and on no port of it."""
+    server = fabric.start("n1", "rping", "-s", "-a", "10.1.0.1")
+    anywhere = fabric.start("n3", "ucmatose")
+
+    def ids(node, *words):
+        return ask(fabric, node, "res", "show", "cm_id", *words)
+
+    wait_until(lambda: ids("n1") and ids("n3"), "they listen")
+    client = fabric.start("n2", "rping", "-c", "-a", "10.1.0.1", "-C", "100000000")
+    wait_until(lambda: ids("n1", "state", "CONNECT") and ids("n2", "state", "CONNECT"), "they are connected")
+    (listener,), (passive,) = ids("n1", "state", "LISTEN"), ids("n1", "state", "CONNECT")
+    (active,), (other,) = ids("n2"), ids("n3")
+    assert (listener["ps"], listener["port"], listener["src-addr"]) == ("TCP", 1, "10.1.0.1:7174")
+    assert (other["state"], other["src-addr"], other["pid"]) == ("LISTEN", "0.0.0.0:7471", anywhere.pid)
+    assert "port" not in other and "lqpn" not in other
+    assert (active["dst-addr"], active["src-addr"]) == (passive["src-addr"], passive["dst-addr"])
+    assert (active["pid"], active["comm"], active["qp-type"]) == (client.pid, "rping", "RC")
+    qp, = (qp for qp in ask(fabric, "n2", "res", "show", "qp") if qp.get("pid") == client.pid)
+    assert active["lqpn"] == qp["lqpn"]
+    assert len(ids("n1", "link", "softib0/1")) == 2 and not ids("n3", "link", "softib0/1")
+    assert ask(fabric, "n1", "resource")[0]["cm_id"] == 2
+    for process in (client, server, anywhere):
+        process.kill()
+        process.wait()
+    wait_until(lambda: not any(map(ids, ("n1", "n2", "n3"))), "their ids are gone")
+
+
 @pytest.mark.parametrize("words,error", [
     (["dev", "show", "nix"], "Wrong device name"),
     (["dev", "set", "softib0", "name", "mine"], "Operation not supported"),
