@@ -28,6 +28,9 @@ OPTIONS = [
     "ib_read_bw -l 10",
     "ib_send_bw --recv_post_list=10 -r 50",
     "ib_write_bw --perform_warm_up",
+    "ib_write_bw --odp",
+    "ib_read_bw --odp",
+    "ib_send_bw --odp",
 ]
 ATOMICS = ["FETCH_AND_ADD", "CMP_AND_SWAP"]
 
