@@ -403,7 +403,7 @@ def test_rsync(pair, home):
     files.mkdir()
     for i in range(20):
         (files / f"{i}").write_bytes(os.urandom(i * 20000))
-    (home / "libsdp.conf").write_text("use sdp both rsync *:*\n")
+    (home / "libsdp.conf").write_text("use sdp server rsync *:*\nuse sdp client rsync *:*\n")
     owner = "uid = 0\ngid = 0\n" if os.getuid() == 0 else ""  # else the daemon becomes nobody
     (home / "rsyncd.conf").write_text(f"use chroot = no\n{owner}[files]\npath = {files}\n")
     Server.port += 1
