@@ -8,7 +8,7 @@ SEEDS ?= 300
 FIRST ?= 1
 
 .PHONY: all deps tests check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
-.PHONY: install clean check-arm64 check-conformance check-fabrics check-kill check-modes check-stress check-sim replay mutate hostile fuzz-coverage planted storage
+.PHONY: install clean check-arm64 check-conformance check-fabrics check-kill check-modes check-stress check-sim replay mutate hostile fuzz-coverage planted storage check-sockets
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -65,6 +65,10 @@ check-sim: tests
 hostile: tests
 	@PYTHONPATH=tests SOFTIB_BUILD=$(BUILD) SOFTIB_MEASURE=1 \
 		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/hostile
+
+# CPython's own tests of sockets by TCP and by SDP: docs/SDP.md
+check-sockets: tests
+	@SOFTIB_ALL_SOCKETS=1 tests/run --build $(BUILD) --interop tests/interop/test_sdp_python.py
 
 # fio with verification on two paths, one of which is always being pulled: SECONDS=..
 storage: SECONDS = 600
