@@ -48,10 +48,22 @@ static ssize_t told(int fd, size_t n, ssize_t ret)
 	return -1;
 }
 
+/* The kernel would let a read of a socket that is bound wait for softibd, and take what accept() is
+ * to find. recvmsg() is not asked: this library itself reads so. */
+static bool refuses_read(int fd)
+{
+	if (!sdp_begin() || !sdp_is_unconnected(fd))
+		return false;
+	errno = ENOTCONN;
+	return true;
+}
+
 EXPORT ssize_t recv(int fd, void *bytes, size_t n, int flags)
 {
 	ssize_t ret;
 
+	if (refuses_read(fd))
+		return -1;
 	if (!reads(fd, &(struct iovec){bytes, n}, 1, flags, &ret))
 		ret = sdp_libc.recv(fd, bytes, n, flags);
 	return told(fd, n, ret);
@@ -62,6 +74,8 @@ EXPORT ssize_t recvfrom(int fd, void *bytes, size_t n, int flags, struct sockadd
 {
 	ssize_t ret;
 
+	if (refuses_read(fd))
+		return -1;
 	if (addr || !reads(fd, &(struct iovec){bytes, n}, 1, flags, &ret))
 		ret = sdp_libc.recvfrom(fd, bytes, n, flags, addr, len);
 	return told(fd, n, ret);
@@ -71,6 +85,8 @@ EXPORT ssize_t read(int fd, void *bytes, size_t n)
 {
 	ssize_t ret;
 
+	if (refuses_read(fd))
+		return -1;
 	if (!reads(fd, &(struct iovec){bytes, n}, 1, 0, &ret))
 		ret = sdp_libc.read(fd, bytes, n);
 	return told(fd, n, ret);
@@ -80,6 +96,8 @@ EXPORT ssize_t readv(int fd, const struct iovec *parts, int num_parts)
 {
 	ssize_t ret;
 
+	if (refuses_read(fd))
+		return -1;
 	if (!are_sound(parts, num_parts) || !reads(fd, parts, (size_t)num_parts, 0, &ret))
 		ret = sdp_libc.readv(fd, parts, num_parts);
 	return told(fd, num_parts > 0, ret);

@@ -69,7 +69,10 @@ static int bind_for_sdp(int fd, const union abi_sdp_address *address, bool tcp)
 		return ret;
 	}
 	sdp_copy_options(fd, session);
-	return sdp_take_place(fd, session);
+	ret = sdp_take_place(fd, session);
+	if (!ret)
+		sdp_note_bound(fd);
+	return ret;
 }
 
 /* Bind for TCP first, which may choose the port, and then for SDP with the same port. If the machine does

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/random.h>
@@ -256,4 +257,29 @@ void sdp_address_map(union abi_sdp_address *address, int family)
 	mapped.sin6_addr.s6_addr[10] = mapped.sin6_addr.s6_addr[11] = 0xff;
 	memcpy(&mapped.sin6_addr.s6_addr[12], &address->in.sin_addr, 4);
 	address->in6 = mapped;
+}
+
+/* --- sockets that are bound, and not connected --- */
+
+#define FDS_MAX 65536
+
+static _Atomic bool may_be_bound[FDS_MAX]; /* a hint, which is checked by the name */
+
+void sdp_note_bound(int fd)
+{
+	if (fd >= 0 && fd < FDS_MAX)
+		atomic_store_explicit(&may_be_bound[fd], true, memory_order_relaxed);
+}
+
+bool sdp_is_unconnected(int fd)
+{
+	struct sdp_name name;
+
+	if (fd < 0 || fd >= FDS_MAX ||
+	    !atomic_load_explicit(&may_be_bound[fd], memory_order_relaxed))
+		return false;
+	if (sdp_name_get(fd, &name) && name.kind == SDP_BOUND)
+		return true;
+	atomic_store_explicit(&may_be_bound[fd], false, memory_order_relaxed);
+	return false;
 }

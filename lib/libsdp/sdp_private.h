@@ -126,6 +126,11 @@ bool sdp_is_forced(int fd);
 /** sdp_set_listening(), sdp_is_listening() - whether a socket of kind SDP_BOUND listens */
 void sdp_set_listening(int fd);
 bool sdp_is_listening(int fd);
+/** sdp_note_bound() - @fd has become a socket of kind SDP_BOUND in this process */
+void sdp_note_bound(int fd);
+/** sdp_is_unconnected() - is @fd one that sdp_note_bound() was told of, and still of that kind?
+ *  It asks the kernel about no other descriptor */
+bool sdp_is_unconnected(int fd);
 /** sdp_address_of() - copy an address of the program. Return: false: it is too short, or is neither of
  *  AF_INET nor of AF_INET6 */
 bool sdp_address_of(union abi_sdp_address *to, const struct sockaddr *addr, socklen_t len);

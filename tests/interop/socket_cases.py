@@ -432,6 +432,8 @@ def listening():
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 20000))
     s.setblocking(True)
     yield raw("accept", s.fileno(), None, None)
+    buffer = ctypes.create_string_buffer(9)
+    yield outcome(s.recv, 9), raw("read", s.fileno(), buffer, 9), outcome(s.recv, 9, socket.MSG_PEEK)
 
 
 def bound_again():
