@@ -44,23 +44,23 @@ static const char *lacks_address(const struct nlmsghdr *msg)
 	return name;
 }
 
-/* Return: bytes, a multiple of NLMSG_ALIGNTO */
-static size_t complete(const struct nlmsghdr *in, uint8_t *out,
+/* @bytes: the message, with the padding behind it. Return: bytes of @out */
+static size_t complete(const struct nlmsghdr *in, size_t bytes, uint8_t *out,
 		       bool (*find)(const char *name, struct link_addresses *addresses))
 {
-	const size_t bytes = NLMSG_ALIGN(in->nlmsg_len);
 	const char *name = lacks_address(in);
 	struct nlmsghdr *msg = (void *)out;
 	struct link_addresses addresses;
 	struct ifinfomsg *info;
 	uint8_t *end;
 
-	memcpy(out, in, in->nlmsg_len);
+	memcpy(out, in, bytes);
 	if (!name || !find(name, &addresses))
 		return bytes;
 	info = NLMSG_DATA(msg);
 	info->ifi_flags = (info->ifi_flags & ~(unsigned int)IFF_POINTOPOINT) | IFF_BROADCAST;
-	end = put_attribute(out + bytes, IFLA_ADDRESS, addresses.own);
+	memset(out + bytes, 0, NLMSG_ALIGN(bytes) - bytes);
+	end = put_attribute(out + NLMSG_ALIGN(bytes), IFLA_ADDRESS, addresses.own);
 	end = put_attribute(end, IFLA_BROADCAST, addresses.broadcast);
 	msg->nlmsg_len = (uint32_t)(end - out);
 	return msg->nlmsg_len;
@@ -73,9 +73,9 @@ size_t links_complete(const void *in, size_t bytes, void *out,
 	size_t used = 0, left = bytes, step;
 
 	while (left >= sizeof(*msg) && msg->nlmsg_len >= sizeof(*msg) && msg->nlmsg_len <= left) {
-		used += complete(msg, (uint8_t *)out + used, find);
 		step = NLMSG_ALIGN(msg->nlmsg_len);
 		step = step < left ? step : left;
+		used += complete(msg, step, (uint8_t *)out + used, find);
 		left -= step;
 		msg = (const void *)((const uint8_t *)msg + step);
 	}

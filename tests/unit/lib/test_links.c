@@ -104,6 +104,7 @@ static void expect_unchanged(const void *in, size_t bytes)
 {
 	_Alignas(4) uint8_t out[LINKS_ROOM(1024)];
 
+	memset(out, 0xee, sizeof(out));
 	assert_int_equal(links_complete(in, bytes, out, find), bytes);
 	assert_memory_equal(out, in, bytes);
 }
@@ -141,6 +142,10 @@ static void malformed_messages_are_copied(void **state)
 	for (uint32_t len = 0; len < NLMSG_LENGTH(sizeof(struct ifinfomsg)); len++) {
 		msg->nlmsg_len = len;
 		expect_unchanged(m.bytes, m.used);
+	}
+	for (uint32_t len = 16; len < NLMSG_LENGTH(sizeof(struct ifinfomsg)); len++) { /* the last one */
+		msg->nlmsg_len = len;
+		expect_unchanged(m.bytes, len);
 	}
 	msg->nlmsg_len = ~0U;
 	expect_unchanged(m.bytes, m.used);
