@@ -18,6 +18,7 @@
 
 #define MAD_BYTES 256
 #define INLINE_BYTES (sizeof(struct ib_user_mad) + ABI_UMAD_INLINE)
+#define ENDED_PAUSE_US 100000 /* a program that reads on after the end of softibd reads so seldom */
 
 struct open_port {
 	struct open_port *next;
@@ -205,8 +206,11 @@ static ssize_t receive_record(int fd, struct ib_user_mad *mad, size_t size)
 	if (n < 0)
 		return n;
 	needed = memfd >= 0 && n >= (ssize_t)sizeof(*mad) ? mad->length : (size_t)n;
+	if (!n) /* softibd has ended, and poll(2) reports the file as readable from now on: opensm, which goes on,
+		   would use a whole processor, and fill the disk with its log */
+		usleep(ENDED_PAUSE_US);
 	if (n < (ssize_t)sizeof(*mad) || needed < sizeof(*mad))
-		ret = -EIO; /* of no bytes: the other end is gone */
+		ret = -EIO;
 	else if (needed > size)
 		ret = too_small(mad, size, needed);
 	if (memfd >= 0 && (!ret || ret == -ENOSPC)) {
