@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A node with namespaces of its own (--net node): what is in them, what enters them,
 and that nothing of them is left."""
+import contextlib
 import json
 import os
 import re
@@ -607,7 +608,8 @@ def end_by_killing(*names):
         status = Path(f"/proc/{softibd}/status").read_text()
         softib = int(re.search(r"^PPid:\s+(\d+)", status, re.M)[1])
         for name in names:
-            os.kill(softib if name == "softib" else softibd, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # who is told of the first one's death may be sooner
+                os.kill(softib if name == "softib" else softibd, signal.SIGKILL)
     return end
 
 
