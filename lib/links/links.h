@@ -2,10 +2,10 @@
 /*
  * The link-layer addresses of IPoIB interfaces in what the kernel says of network interfaces.
  *
- * The interface of IPoIB is a TUN device, to which Linux gives no address. Its file "address" in
- * sysfs tells the 20 bytes that the node has mounted there (docs/ARCHITECTURE.md, "The node's
- * /sys"). Programs that list interfaces by a routing socket find them as they find those of Linux's
- * IPoIB: with the addresses, and as interfaces that broadcast.
+ * The interface of IPoIB is a TUN device, to which Linux gives no link-layer address. In a node, the files
+ * "address" and "broadcast" in /sys/class/net/INTERFACE have the 20 bytes of each
+ * (tools/softib/sysfs_net.c). This adds them to what a routing socket says, so that programs find an
+ * interface of IPoIB as Linux has it: with both addresses, and able to broadcast (RFC 4391 section 9.1).
  */
 #ifndef SOFTIB_LIB_LINKS_H
 #define SOFTIB_LIB_LINKS_H
