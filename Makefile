@@ -130,6 +130,10 @@ build-tsan/.built: MESON_FLAGS = -Db_sanitize=thread -Doptimization=1 -Dc_args=-
 build-asan/.built build-tsan/.built: FORCE
 	@$(MAKE) --no-print-directory BUILD=$(@D) MESON_FLAGS="$(MESON_FLAGS)" tests
 
+build-fuzz/.built: FORCE
+	@tools/dev/deps build test fuzz
+	@tests/fuzz/run --build
+
 .PHONY: FORCE
 FORCE:
 
