@@ -80,6 +80,11 @@ def latency_rows():
             f"send latency {text}", "send latency", "ns",
             Perftest(f"ib_send_lat -s {size} -n 20000", "lat"), Verbs(f"send_lat:{size}"),
             limit=(Bare(f"ring_{size}"),), peers=send_peers(size), reach=("limit", 2.1))
+    for name, test in (("by XRC", "xrc_lat"), ("into a tagged buffer", "tagged_lat")):
+        for size in (64, 4096):
+            rows.append(Row(f"send latency {size_text(size)} {name}", "send latency", "ns",
+                            Verbs(f"{test}:{size}"), (Verbs(f"send_lat:{size}"),),
+                            reach=("limit", 1.3)))
     for size in (2, 64, 4096):
         text = size_text(size)
         rows += both_ways(

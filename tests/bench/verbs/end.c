@@ -27,17 +27,22 @@ static void open_device(struct end *e)
 
 struct ibv_qp *end_create_qp(struct end *e, enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = {
+	bool target = type == IBV_QPT_XRC_RECV;
+	struct ibv_qp_init_attr_ex init = {
 		.send_cq = e->cq,
 		.recv_cq = e->cq,
+		.srq = e->xrcd ? NULL : e->srq,
 		.qp_type = type,
 		.cap = {.max_send_wr = e->depth,
 			.max_recv_wr = e->depth,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
-			.max_inline_data = INLINE_BYTES},
+			.max_inline_data = INLINE_BYTES + (uint32_t)e->header_bytes},
+		.comp_mask = target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
+		.pd = e->pd,
+		.xrcd = e->xrcd,
 	};
-	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
+	struct ibv_qp *qp = ibv_create_qp_ex(e->ctx, &init);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 				   .port_num = PORT,
 				   .qkey = QKEY,
@@ -45,7 +50,7 @@ struct ibv_qp *end_create_qp(struct end *e, enum ibv_qp_type type)
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 		   (type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
 
-	measure_check(qp && !ibv_modify_qp(qp, &attr, mask), "ibv_create_qp");
+	measure_check(qp && !ibv_modify_qp(qp, &attr, mask), "ibv_create_qp_ex");
 	return qp;
 }
 
@@ -99,6 +104,7 @@ void end_open(struct end *e, const struct shape *shape, size_t size, unsigned co
 		e->cq_of = calloc(count, sizeof(struct ibv_cq *));
 	else
 		e->cq = create_cq(e, count);
+	srq_open(e, shape);
 	for (unsigned i = 0; i < count; i++) {
 		if (shape->cq_each)
 			e->cq = e->cq_of[i] = create_cq(e, 1);
@@ -124,12 +130,12 @@ static void to_rtr(struct end *e, struct ibv_qp *qp, uint32_t peer_qpn)
 		.min_rnr_timer = 1,
 		.ah_attr = {.dlid = (uint16_t)e->peer.lid, .port_num = PORT},
 	};
-	int mask = qp->qp_type == IBV_QPT_UD
-			   ? IBV_QP_STATE
-			   : IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	int mask = IBV_QP_STATE;
 
+	if (qp->qp_type != IBV_QPT_UD)
+		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_RECV)
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	measure_check(!ibv_modify_qp(qp, &attr, mask), "to RTR");
 }
 
@@ -170,6 +176,8 @@ void end_connect(struct end *e)
 		to_rtr(e, e->qp[i], e->peer_qpn[i]);
 		to_rts(e->qp[i]);
 	}
+	if (e->target)
+		to_rtr(e, e->target, e->peer.initiator_qpn);
 	if (e->mw)
 		bind_window(e);
 	if (e->qp[0]->qp_type != IBV_QPT_UD)
@@ -186,6 +194,7 @@ void end_close(struct end *e)
 		ibv_destroy_ah(e->ah);
 	if (e->mw)
 		ibv_dealloc_mw(e->mw);
+	srq_close(e);
 	for (unsigned i = 0; e->cq_of && i < e->peer.qp_count; i++)
 		ibv_destroy_cq(e->cq_of[i]);
 	if (!e->cq_of)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Messages back and forth, half of a round trip: SEND with both sides polling
- * (RC and UD) or sleeping on a completion channel, in the library or in a call of
+ * (RC, XRC, RC with tags, and UD) or sleeping on a completion channel, in the library or in a call of
  * their own, and RDMA WRITE with both sides spinning on their memory, which the
  * library learns nothing of.
  */
@@ -241,6 +241,8 @@ static void write_server(struct bench *b)
 
 const struct kind latency_kinds[] = {
 	{"send_lat", send_client, send_server, {}},
+	{"xrc_lat", send_client, send_server, {.type = IBV_QPT_XRC_SEND}},
+	{"tagged_lat", send_client, send_server, {.tagged = true}},
 	{"ud_lat", send_client, send_server, {.type = IBV_QPT_UD}},
 	{"event_lat", event_client, event_server, {.events = true}},
 	{"select_lat", select_client, select_server, {.events = true}},

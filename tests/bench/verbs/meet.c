@@ -32,12 +32,14 @@ void exchange(struct bench *b)
 	struct address mine = {.memory = (uintptr_t)e->memory,
 			       .rkey = e->mw ? ibv_inc_rkey(e->mw->rkey) : e->mr->rkey,
 			       .lid = end_lid(e),
-			       .qp_count = b->count};
+			       .qp_count = b->count,
+			       .srqn = srq_number(e),
+			       .initiator_qpn = e->qp[0]->qp_num};
 
 	uint32_t *qpn = calloc(b->count, sizeof(*qpn));
 
 	for (unsigned i = 0; i < b->count; i++)
-		qpn[i] = e->qp[i]->qp_num;
+		qpn[i] = (e->target ? e->target : e->qp[i])->qp_num;
 	tell(b, &mine, sizeof(mine));
 	tell(b, qpn, b->count * sizeof(*qpn));
 	free(qpn);

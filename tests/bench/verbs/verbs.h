@@ -28,12 +28,14 @@ struct shape {
 	bool on_stack;	       /* memory that no window can cover */
 	bool cq_each;	       /* a completion queue for each queue pair */
 	bool by_mw;	       /* peers use the key of a memory window, of type 1 */
+	bool tagged;	       /* an SRQ that matches tags */
 };
 
 /** struct address - where a side's queue pairs and memory are */
 struct address {
 	uint64_t memory;
 	uint32_t rkey, lid, qp_count;
+	uint32_t srqn, initiator_qpn; /* XRC */
 };
 
 /** struct end - one side of a connection */
@@ -46,9 +48,13 @@ struct end {
 	struct ibv_qp **qp;
 	struct ibv_mr *mr;
 	struct ibv_mw *mw; /* or NULL */
+	struct ibv_srq *srq;   /* or NULL */
+	struct ibv_xrcd *xrcd; /* XRC: its domain, and the QP that receives; or NULL */
+	struct ibv_qp *target;
 	struct ibv_ah *ah; /* UD */
 	char *memory;
 	size_t bytes;
+	size_t header_bytes; /* of each message, before its payload: 0 without tags */
 	unsigned depth;
 	struct address peer;
 	uint32_t *peer_qpn;
@@ -84,6 +90,12 @@ void end_connect(struct end *e);
 void end_close(struct end *e);
 uint32_t end_lid(struct end *e);
 struct ibv_qp *end_create_qp(struct end *e, enum ibv_qp_type type);
+
+/* --- srq.c --- */
+void srq_open(struct end *e, const struct shape *shape);
+uint32_t srq_number(struct end *e);
+void srq_post(struct end *e, struct ibv_recv_wr *wr);
+void srq_close(struct end *e);
 
 /** struct request - one that is posted again and again, as programs do that care */
 struct request {

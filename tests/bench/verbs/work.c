@@ -24,6 +24,8 @@ static void aim(struct end *e, unsigned qp, struct ibv_send_wr *wr)
 		wr->wr.ud.remote_qkey = QKEY;
 		return;
 	}
+	if (e->xrcd)
+		wr->qp_type.xrc.remote_srqn = e->peer.srqn;
 	wr->wr.rdma.remote_addr = e->peer.memory;
 	wr->wr.rdma.rkey = e->peer.rkey;
 }
@@ -33,7 +35,8 @@ static bool may_inline(enum ibv_wr_opcode opcode, size_t size)
 	return size <= INLINE_MAX && opcode != IBV_WR_RDMA_READ;
 }
 
-/** prepare() - a request of the first @size bytes, to (or from) the first of the peer's.
+/** prepare() - a request of the first @size bytes, and of the header before them, to (or from)
+ *  the first of the peer's.
  *  @r stays where it is */
 void prepare(struct end *e, struct request *r, unsigned qp, enum ibv_wr_opcode opcode,
 	     size_t size)
@@ -41,7 +44,7 @@ void prepare(struct end *e, struct request *r, unsigned qp, enum ibv_wr_opcode o
 	struct ibv_send_wr *wr = &r->wr;
 
 	r->sge = (struct ibv_sge){.addr = (uintptr_t)e->memory,
-				  .length = (uint32_t)size,
+				  .length = (uint32_t)(e->header_bytes + size),
 				  .lkey = e->mr->lkey};
 	/* field by field: to clear all of it costs as much as a post */
 	wr->wr_id = qp;
@@ -105,7 +108,7 @@ void post_at(struct end *e, enum ibv_wr_opcode opcode, size_t at, size_t size)
 /** post_receives() - @n of them in one list, 16 at most */
 void post_receives(struct end *e, unsigned qp, size_t size, unsigned n)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)e->memory,
+	struct ibv_sge sge = {.addr = (uintptr_t)e->memory + e->header_bytes,
 			      .length = (uint32_t)size,
 			      .lkey = e->mr->lkey};
 	struct ibv_recv_wr wr[16], *bad;
@@ -115,7 +118,9 @@ void post_receives(struct end *e, unsigned qp, size_t size, unsigned n)
 					     .sg_list = &sge,
 					     .num_sge = 1,
 					     .next = i + 1 < n ? &wr[i + 1] : NULL};
-	if (unlikely(ibv_post_recv(e->qp[qp], wr, &bad)))
+	if (e->srq)
+		srq_post(e, wr);
+	else if (unlikely(ibv_post_recv(e->qp[qp], wr, &bad)))
 		measure_check(0, "ibv_post_recv");
 }
 
