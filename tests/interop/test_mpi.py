@@ -40,11 +40,12 @@ def user_and_directory(request):
     shutil.rmtree(home)
 
 
-def run_in(place, nodes, *argv, outer=()):
-    """What @argv does in a fabric of its own. @outer: a program in front of softib"""
+def run_in(place, nodes, *argv, outer=(), args=()):
+    """What @argv does in a fabric of its own. @outer: a program in front of softib; @args: options
+    of softib run"""
     user, program, home, _ = place
     env = dict(OUTSIDE, XDG_RUNTIME_DIR=str(home), HOME=str(home), TMPDIR=str(home), NO_COLOR="1")
-    return subprocess.run([*user, *outer, program, "run", "--nodes", str(nodes), "--", *map(str, argv)],
+    return subprocess.run([*user, *outer, program, "run", "--nodes", str(nodes), *args, "--", *map(str, argv)],
                           env=env, cwd=home, capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
 
@@ -58,6 +59,17 @@ def test_data_is_checked(place, job, ranks, nodes):
     assert done.returncode == 0 and f"checked: 3 by {ranks} ranks on {nodes} nodes\n" in done.stdout, done
     if job == "open-mpi-ucx":  # one-sided operations do not take the machine's shared memory
         assert "rma(rc_verbs/softib0:1)" in done.stdout, done
+
+
+@pytest.mark.parametrize("net", ["host", "node"])
+def test_ranks_of_a_hostfile(place, net):
+    """A rank has the environment of its own node, which the remote shell made, and the variables
+    that the user set."""
+    (place[2] / "hosts").write_text("n1\nn2\n")
+    done = run_in(place, 2, "env", "SET_BY_USER=yes", "mpiexec.hydra", "-f", place[2] / "hosts", "-n", 2,
+                  "/usr/bin/python3", "-c", "from os import environ as e; "
+                  "print(e['PMI_RANK'], e['SOFTIB_NODE'], e['SET_BY_USER'])", args=("--net", net))
+    assert done.returncode == 0 and sorted(done.stdout.splitlines()) == ["0 n1 yes", "1 n2 yes"], done
 
 
 # --- a container that allows little ---

@@ -253,6 +253,10 @@ static void name_remote_shell(const char *self_dir)
 		setenv(agents[i], path, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		setenv(kinds[i], "ssh", 0);
+	/* MPICH would give all ranks the variables of the launcher's node, in place of those
+	 * that softib-rsh has set: SOFTIB_NODE above all. */
+	if (!strcmp(getenv("HYDRA_LAUNCHER_EXEC"), path))
+		setenv("HYDRA_ENV", "none", 0);
 }
 
 static int say_no_devices(int error)
