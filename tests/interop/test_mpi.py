@@ -14,15 +14,24 @@ import pytest
 from interop.fabric import NOBODY, NOBODYS_ID, OUTSIDE, SOFTIB, TIMEOUT, public_copy
 
 CHECK = Path(__file__).parent / "mpi_check.py"
-OFI = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "verbs;ofi_rxd",
-       "--mca", "osc", "pt2pt", "--mca", "btl", "self"]
+
+
+def by_libfabric(provider):
+    """Open MPI's options."""
+    return ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", provider,
+            "--mca", "osc", "pt2pt", "--mca", "btl", "self"]
+
+
+OFI = by_libfabric("verbs;ofi_rxd")
 JOBS = {
     "open-mpi-ucx": lambda softib, ranks: ["env", "UCX_LOG_LEVEL=info", softib, "mpirun", "-n", ranks],
     "open-mpi-libfabric": lambda softib, ranks: [softib, "mpirun", "-n", ranks, *OFI],
+    "open-mpi-rxm": lambda softib, ranks: [softib, "mpirun", "-n", ranks, *by_libfabric("verbs;ofi_rxm")],
     "mpich": lambda softib, ranks: ["env", "UCX_TLS=rc,ud,self", "mpiexec.hydra", "-n", ranks, softib, "exec",
                                     "--devices", "--ranks=all", "--"],
 }
-LIBRARY = {"mpich": ["libmpich.so.12"], "open-mpi-libfabric": ["libmpi.so.40", "fences"]}
+LIBRARY = {"mpich": ["libmpich.so.12"], "open-mpi-libfabric": ["libmpi.so.40", "fences"],
+           "open-mpi-rxm": ["libmpi.so.40", "fences"]}
 
 
 @pytest.fixture(name="place", params=[(), pytest.param(tuple(NOBODY), marks=pytest.mark.other_user)],
@@ -59,6 +68,26 @@ def test_data_is_checked(place, job, ranks, nodes):
     assert done.returncode == 0 and f"checked: 3 by {ranks} ranks on {nodes} nodes\n" in done.stdout, done
     if job == "open-mpi-ucx":  # one-sided operations do not take the machine's shared memory
         assert "rma(rc_verbs/softib0:1)" in done.stdout, done
+
+
+@pytest.mark.parametrize("job, ranks, nodes", [
+    ("open-mpi-ucx", 8, 4), ("open-mpi-rxm", 2, 2), ("open-mpi-rxm", 8, 4)])
+def test_data_is_checked_in_networks_of_nodes(place, job, ranks, nodes):
+    """mpirun's hosts are the nodes, where libfabric finds the address of the adapter on its ib0."""
+    _, program, _, check = place
+    command = [*JOBS[job](program, ranks), "/usr/bin/python3", check, *LIBRARY.get(job, ["libmpi.so.40"])]
+    done = run_in(place, nodes, *command, args=("--net", "node"))
+    assert done.returncode == 0 and f"checked: 3 by {ranks} ranks on {nodes} nodes\n" in done.stdout, done
+
+
+def test_ranks_in_networks_of_nodes(place):
+    """Consecutive ranks share one of the nodes that were asked for, wherever mpirun is started."""
+    _, program, home, _ = place
+    done = run_in(place, 3, program, "mpirun", "-n", 4, "--nodes", "n2,n3", "/usr/bin/python3", "-c",
+                  "import os; open('rank' + os.environ['OMPI_COMM_WORLD_RANK'], 'w')"
+                  ".write(os.environ['SOFTIB_NODE'] + ' ' + os.uname()[1])", args=("--net", "node"))
+    assert done.returncode == 0, done
+    assert [(home / f"rank{rank}").read_text() for rank in range(4)] == ["n2 n2", "n2 n2", "n3 n3", "n3 n3"]
 
 
 @pytest.mark.parametrize("net", ["host", "node"])

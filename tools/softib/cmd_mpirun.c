@@ -2,11 +2,16 @@
 /*
  * softib mpirun: Open MPI's mpirun, with its ranks on nodes of a fabric.
  *
- * mpirun starts each rank by its "fork agent", here 'softib exec', which takes
- * the node by the rank's number, and leaves it in the network of mpirun, to which it
- * talks by a loopback address. All else goes by the environment, so that any
- * parameter may be given otherwise on the command line, which mpirun prefers,
- * or in the environment, which is left as it is.
+ * On a fabric whose nodes share the machine's network, mpirun starts each rank by its "fork
+ * agent", here 'softib exec', which takes the node by the rank's number, and leaves it in the
+ * network of mpirun, to which it talks by a loopback address.
+ *
+ * Nodes with a network of their own are hosts: mpirun runs on the first of them and starts its
+ * daemons on the others by softib-rsh, so that each rank finds the interfaces of its node.
+ * libfabric takes the address of an adapter from its ib0.
+ *
+ * All else goes by the environment, so that any parameter may be given otherwise on the command
+ * line, which mpirun prefers, or in the environment, which is left as it is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,6 +23,8 @@
 #include "softib.h"
 
 #define AGENT "OMPI_MCA_orte_fork_agent"
+#define REMOTE_SHELL "OMPI_MCA_plm_rsh_agent"
+#define HOSTS "OMPI_MCA_orte_default_dash_host"
 
 /* What Open MPI needs to use a fabric. Debian's configuration excludes UCX;
  * without UCX_TLS UCX takes the memory that all nodes share, which is faster
@@ -99,16 +106,20 @@ static void split_words(char **words, struct words *ours, struct words *theirs)
 		add(theirs, *words++);
 }
 
-/* Return: 0; -1 (printed) */
-static int set_environment(const struct node_place *at, const char *nodes)
+static void set_defaults(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++)
+		if (!defaults[i].root || !geteuid())
+			setenv(defaults[i].key, defaults[i].value, 0);
+}
+
+/* mpirun stays where it is. Return: 0; -1 (printed) */
+static int start_by_fork_agent(const struct node_place *at, const char *nodes)
 {
 	char self[PATH_MAX], *agent;
 
 	if (place_self_dir(self))
 		return -1;
-	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++)
-		if (!defaults[i].root || !geteuid())
-			setenv(defaults[i].key, defaults[i].value, 0);
 	setenv(ABI_ENV_DIR, at->dir, 1);
 	node_prepend("PATH", self); /* mpirun splits the agent's words at blanks */
 	if (asprintf(&agent, "softib exec --net=host --devices --ranks=%s --", nodes) < 0)
@@ -116,6 +127,50 @@ static int set_environment(const struct node_place *at, const char *nodes)
 	setenv(AGENT, agent, 1);
 	free(agent);
 	return 0;
+}
+
+/* the names of all nodes, with commas. Return: the caller's; NULL (printed) */
+static char *join_nodes(const struct node_place *at)
+{
+	size_t count, room;
+	struct node_place *all = node_all(at, &count);
+	char *names = all ? calloc(count, sizeof(all->node) + 1) : NULL, *end = names;
+
+	if (all && !names)
+		complain("out of memory");
+	room = count * (sizeof(at->node) + 1);
+	for (size_t i = 0; names && i < count; i++)
+		end += snprintf(end, room - (size_t)(end - names), "%s%s", i ? "," : "",
+				all[i].node);
+	free(all);
+	return names;
+}
+
+/* mpirun goes to the node @at. Return: 0; -1 (printed) */
+static int start_by_remote_shell(struct node_place *at, const char *nodes)
+{
+	char *hosts = strcmp(nodes, NODES_ALL) ? strdup(nodes) : join_nodes(at);
+	int error = hosts ? 0 : -1;
+
+	at->devices = true;
+	if (!error)
+		error = node_enter(at);
+	if (!error) {
+		setenv(HOSTS, hosts, 1);
+		setenv(REMOTE_SHELL, "softib-rsh --devices", 1);
+	}
+	free(hosts);
+	return error;
+}
+
+/* Return: 0; -1 (printed) */
+static int prepare(struct node_place *at, const char *nodes)
+{
+	if (node_check_list(at, nodes) || node_first(at, nodes))
+		return -1;
+	set_defaults();
+	return at->net == NET_NODE ? start_by_remote_shell(at, nodes) :
+				     start_by_fork_agent(at, nodes);
 }
 
 static const struct argp_option mpirun_options[] = {
@@ -159,7 +214,7 @@ int cmd_mpirun(int argc, char **argv)
 	if (!place_is_there(args.common.fabric))
 		status = place_run_private("mpirun", argc, argv);
 	else if (!place_choose(args.common.fabric, at.dir) &&
-		 !node_check_list(&at, args.nodes) && !set_environment(&at, args.nodes))
+		 !prepare(&at, args.nodes))
 		status = node_exec(theirs.all);
 	free(ours.all);
 	free(theirs.all);

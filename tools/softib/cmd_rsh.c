@@ -21,12 +21,14 @@ struct rsh_args {
 	const char *user;
 	char *node;
 	char **words; /* of the command, NULL: an interactive shell */
-	bool no_input;
+	bool no_input, devices;
 };
 
 /* ssh's options without, and with, an argument; they mean nothing here */
 #define ALONE	 "46AaCfGgKkMNqsTtVvXxYy"
 #define WITH_ARG "BbcDEeFIiJLmOopQRSWw"
+
+#define KEY_DEVICES 0x101 /* -D is one of ssh's */
 
 static error_t parse_rsh(int key, char *arg, struct argp_state *state)
 {
@@ -39,6 +41,9 @@ static error_t parse_rsh(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'n':
 		args->no_input = true;
+		return 0;
+	case KEY_DEVICES:
+		args->devices = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		at = strrchr(arg, '@');
@@ -139,9 +144,10 @@ static int run_shell(const struct rsh_args *args)
 
 int cmd_rsh(int argc, char **argv)
 {
-	struct argp_option options[sizeof(ALONE WITH_ARG) + 4] = {
+	struct argp_option options[sizeof(ALONE WITH_ARG) + 5] = {
 		{NULL, 'l', "USER", 0, "must be the user who runs this command", 0},
 		{NULL, 'n', NULL, 0, "no standard input", 0},
+		{"devices", KEY_DEVICES, NULL, 0, "provide device files in /dev/infiniband", 0},
 	};
 	const struct argp argp = {
 		.options = options,
@@ -157,13 +163,14 @@ int cmd_rsh(int argc, char **argv)
 	struct rsh_args args = {0};
 	struct node_place at = {.node = ""};
 
-	add_ssh_options(options + 2);
+	add_ssh_options(options + 3);
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
 	if (check_user(args.user) || place_choose(NULL, at.dir) ||
 	    node_find(&at, args.node))
 		return EXIT_FAILURE;
 	if (args.no_input)
 		take_no_input();
+	at.devices = args.devices;
 	part_daemons(&at);
 	return node_enter(&at) ? EXIT_FAILURE : run_shell(&args);
 }

@@ -78,6 +78,11 @@ int node_check_list(struct node_place *at, const char *list)
 	return error;
 }
 
+int node_first(struct node_place *at, const char *list)
+{
+	return strcmp(list, NODES_ALL) ? find_in_list(at, list, 0) : node_nth(at, 0);
+}
+
 int node_find_by_rank(struct node_place *at, const char *list)
 {
 	bool all = !strcmp(list, NODES_ALL);

@@ -332,6 +332,8 @@ int node_find_by_rank(struct node_place *at, const char *list);
 /** node_check_list() - is each name in such a list that of a node? Return: 0; -1 (printed)
  */
 int node_check_list(struct node_place *at, const char *list);
+/** node_first() - the first node of such a list. Return: 0; -1 (printed) */
+int node_first(struct node_place *at, const char *list);
 /** node_index_of_rank() - which of so many nodes */
 size_t node_index_of_rank(size_t rank, size_t size, size_t nodes);
 /** node_prepend() - @dir in front of the list in the variable @key, unless it stands
