@@ -34,6 +34,7 @@ GLOBALS = {
     # Scratch memory of one call, in loops that share a thread.
     "eth_host.c": {"large"},
     "eth_rtnl.c": {"buffer"},
+    "ipoib_host.c": {"large_buffer"},
     "ipoib_rtnl.c": {"buffer"},
     # Set once, before there is a fabric, or when the process ends: the same for all fabrics.
     "ipoib_conflict.c": {"report"},
@@ -41,9 +42,6 @@ GLOBALS = {
     "sdp_channel.c": {"bypass_ops"},
     # Each use of the list compares the loop. The statistics are those of the process: to be moved.
     "sdp_conn.c": {"connections", "sdp_stats"},
-    # large_buffer is scratch memory. Packets in arrivals have their owner, but the work that flushes
-    # them is queued in one loop alone: to be moved.
-    "ipoib_host.c": {"large_buffer", "arrivals"},
 }
 WRITABLE = re.compile(r"^\.(data(?!\.rel\.ro)|bss|tdata|tbss|ldata|lbss)|^\*COM\*")
 TRANSPORT_STATE = re.compile(r"\btp->(state|type|transport|mtu_shift|sq|resp|stats|attr)\b")

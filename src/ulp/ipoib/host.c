@@ -190,16 +190,23 @@ void ipoib_host_resume(struct ipoib *p)
 
 /* --- for the host --- */
 
-/* What arrives in a burst is merged; one buffer serves all interfaces. An engine takes few packets
+/* What arrives in a burst is merged; one buffer serves all interfaces of a fabric. An engine takes few packets
  * when it has its turn, so what is merged stays until the loop has run its work FLUSH_AFTER times and
  * brought no more of it. */
 #define FLUSH_AFTER 8
-static struct {
+
+/** struct ipoib_arrivals - of a fabric */
+struct ipoib_arrivals {
 	struct ipoib *owner; /* of what is in it */
 	unsigned int rounds; /* of work since the last packet */
 	struct rt_work flush;
 	struct ipoib_merge merge;
-} arrivals; /* one thread */
+};
+
+static struct ipoib_arrivals *arrivals_of(const struct ipoib *p)
+{
+	return rt_local(p->device->rt, RT_LOCAL_IPOIB);
+}
 
 /* Its checksums are there, and the host verifies them. */
 static bool write_packet(struct ipoib *p, const u8 *packet, size_t bytes)
@@ -219,10 +226,10 @@ static void count_delivered(struct ipoib *p, bool taken, unsigned int packets, s
 	}
 }
 
-static void flush(void)
+static void flush(struct ipoib_arrivals *a)
 {
-	struct ipoib_merge *m = &arrivals.merge;
-	struct ipoib *p = arrivals.owner;
+	struct ipoib_merge *m = &a->merge;
+	struct ipoib *p = a->owner;
 	struct virtio_net_hdr header;
 
 	if (!m->count)
@@ -235,34 +242,37 @@ static void flush(void)
 
 static void flush_later(struct rt_work *work)
 {
-	if (arrivals.merge.count && ++arrivals.rounds < FLUSH_AFTER)
-		rt_work_queue(arrivals.owner->device->rt, work);
+	struct ipoib_arrivals *a = container_of(work, struct ipoib_arrivals, flush);
+
+	if (a->merge.count && ++a->rounds < FLUSH_AFTER)
+		rt_work_queue(a->owner->device->rt, work);
 	else
-		flush();
+		flush(a);
 }
 
 /* Return: false: the packet is to be delivered by itself */
-static bool merge(struct ipoib *p, const u8 *packet, size_t bytes)
+static bool merge(struct ipoib_arrivals *a, struct ipoib *p, const u8 *packet, size_t bytes)
 {
-	if (!ipoib_merge_add(&arrivals.merge, packet, bytes))
+	if (!ipoib_merge_add(&a->merge, packet, bytes))
 		return false;
-	arrivals.owner = p;
-	arrivals.rounds = 0;
-	rt_work_queue(p->device->rt, &arrivals.flush);
+	a->owner = p;
+	a->rounds = 0;
+	rt_work_queue(p->device->rt, &a->flush);
 	return true;
 }
 
 /* What is not to be merged overtakes what other interfaces receive, but nothing of its own. */
 static void deliver(struct ipoib *p, const u8 *packet, size_t bytes)
 {
+	struct ipoib_arrivals *a = arrivals_of(p);
 	bool mergeable = ipoib_merge_may_begin(packet, bytes) &&
 			 (p->takes_udp || !ipoib_merge_is_udp(packet));
 
-	if (mergeable && (!arrivals.merge.count || arrivals.owner == p) && merge(p, packet, bytes))
+	if (mergeable && (!a->merge.count || a->owner == p) && merge(a, p, packet, bytes))
 		return;
-	if (mergeable || arrivals.owner == p)
-		flush();
-	if (!mergeable || !merge(p, packet, bytes))
+	if (mergeable || a->owner == p)
+		flush(a);
+	if (!mergeable || !merge(a, p, packet, bytes))
 		count_delivered(p, write_packet(p, packet, bytes), 1, bytes);
 }
 
@@ -359,9 +369,24 @@ void ipoib_set_carrier(struct ipoib *p, bool up)
 	net_tun_set_carrier(p->tun_fd, up);
 }
 
-void ipoib_host_init(void)
+static void init_arrivals(struct rt *rt, void *state)
 {
-	rt_work_init(&arrivals.flush, flush_later);
+	struct ipoib_arrivals *a = state;
+
+	rt_work_init(&a->flush, flush_later);
+}
+
+int ipoib_host_init(struct rt *rt)
+{
+	if (rt_local(rt, RT_LOCAL_IPOIB))
+		return -EEXIST;
+	return rt_local_get(rt, RT_LOCAL_IPOIB, sizeof(struct ipoib_arrivals), init_arrivals) ? 0 :
+												-ENOMEM;
+}
+
+void ipoib_host_cleanup(struct rt *rt)
+{
+	rt_local_free(rt, RT_LOCAL_IPOIB);
 }
 
 void ipoib_host_open(struct ipoib *p)
@@ -376,9 +401,12 @@ void ipoib_host_open(struct ipoib *p)
 
 void ipoib_host_close(struct ipoib *p)
 {
-	if (arrivals.owner == p) {
-		arrivals.merge.count = 0;
-		rt_work_cancel(&arrivals.flush);
+	struct ipoib_arrivals *a = arrivals_of(p);
+
+	if (a->owner == p) {
+		a->owner = NULL;
+		a->merge.count = 0;
+		rt_work_cancel(&a->flush);
 	}
 	rt_io_watch(&p->tun_io, false, false);
 	net_tun_close(p->tun_fd);

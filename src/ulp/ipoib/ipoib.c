@@ -281,11 +281,18 @@ static const struct ib_client ipoib_client = {
 
 int ipoib_init(struct rt *rt)
 {
-	ipoib_host_init();
-	return ib_register_client(rt, &ipoib_client);
+	int ret = ipoib_host_init(rt);
+
+	if (ret)
+		return ret;
+	ret = ib_register_client(rt, &ipoib_client);
+	if (ret)
+		ipoib_host_cleanup(rt);
+	return ret;
 }
 
 void ipoib_cleanup(struct rt *rt)
 {
 	ib_unregister_client(rt, &ipoib_client);
+	ipoib_host_cleanup(rt);
 }

@@ -207,7 +207,10 @@ int ipoib_set_qkey(struct ipoib *p, u32 qkey);
 
 /* --- host.c --- */
 
-void ipoib_host_init(void);
+/** ipoib_host_init() - before the first interface of the fabric. 0; -EEXIST; -ENOMEM */
+int ipoib_host_init(struct rt *rt);
+/** ipoib_host_cleanup() - behind the last one */
+void ipoib_host_cleanup(struct rt *rt);
 void ipoib_host_open(struct ipoib *p);
 void ipoib_host_close(struct ipoib *p);
 /** ipoib_host_resume() - there is room for what the host sends */
