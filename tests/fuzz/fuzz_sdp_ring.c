@@ -72,7 +72,7 @@ static struct {
 } w;
 
 struct sdp_libc sdp_libc;
-struct sdp_stats sdp_stats;
+static struct sdp_fabric fabric;
 static uint8_t out[WRITE_BYTES], in[WRITE_BYTES + 16], moving[SDP_REGION_BYTES], fifo[FIFO_BYTES];
 
 static struct {
@@ -503,6 +503,7 @@ static void open_world(int memory, void *mapped)
 	check(!rt_sim_create(1, &rt));
 	memset(&w, 0, sizeof(w));
 	w.rt = rt;
+	rt_set_local(rt, RT_LOCAL_SDP, &fabric);
 	w.clock_ns = 1000000000;
 	w.channel.rt = rt;
 	w.channel.memory = mapped;
@@ -525,6 +526,7 @@ static void close_world(void)
 		close(w.fd[i]);
 		close(w.end[i].fd);
 	}
+	rt_set_local(w.rt, RT_LOCAL_SDP, NULL);
 	rt_sim_destroy(w.rt);
 }
 

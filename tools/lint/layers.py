@@ -40,8 +40,6 @@ GLOBALS = {
     "ipoib_conflict.c": {"report"},
     "net_tun.c": {"leaves_devices"},
     "sdp_channel.c": {"bypass_ops"},
-    # Each use of the list compares the loop. The statistics are those of the process: to be moved.
-    "sdp_conn.c": {"connections", "sdp_stats"},
 }
 WRITABLE = re.compile(r"^\.(data(?!\.rel\.ro)|bss|tdata|tbss|ldata|lbss)|^\*COM\*")
 TRANSPORT_STATE = re.compile(r"\btp->(state|type|transport|mtu_shift|sq|resp|stats|attr)\b")

@@ -7,8 +7,17 @@
 #include "ulp/sdp/private.h"
 #include "ulp/sdp/trace.h"
 
-static LIST_HEAD(connections);
-struct sdp_stats sdp_stats;
+static void init_fabric(struct rt *rt, void *state)
+{
+	struct sdp_fabric *fabric = state;
+
+	INIT_LIST_HEAD(&fabric->connections);
+}
+
+bool sdp_fabric_open(struct rt *rt)
+{
+	return rt_local_get(rt, RT_LOCAL_SDP, sizeof(struct sdp_fabric), init_fabric);
+}
 
 void sdp_conn_wake(struct sdp_conn *c)
 {
@@ -81,9 +90,10 @@ struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int f
 	c->sdp.config.trace = sdp_conn_trace;
 	c->sdp.config.traced = &rt_trace(rt)->on[RT_TRACE_SDP];
 	rt_work_init(&c->turn, take_turn);
-	list_add_tail(&c->node, &connections);
-	sdp_stats.connections++;
-	sdp_stats.open++;
+	c->fabric = sdp_fabric(rt);
+	list_add_tail(&c->node, &c->fabric->connections);
+	c->fabric->stats.connections++;
+	c->fabric->stats.open++;
 	return c;
 }
 
@@ -91,16 +101,16 @@ void sdp_conn_forget(const struct sdp_socket *socket)
 {
 	struct sdp_conn *c;
 
-	list_for_each_entry(c, &connections, node)
+	list_for_each_entry(c, &sdp_fabric(socket->rt)->connections, node)
 		if (c->socket == socket)
 			c->socket = NULL;
 }
 
-struct sdp_conn *sdp_conn_with_qp(const struct rdma_cm_id *id, u32 qpn)
+struct sdp_conn *sdp_conn_with_qp(const struct rt *rt, const struct rdma_cm_id *id, u32 qpn)
 {
 	struct sdp_conn *c;
 
-	list_for_each_entry(c, &connections, node)
+	list_for_each_entry(c, &sdp_fabric(rt)->connections, node)
 		if (c->qp && c->qp->qp_num == qpn && c->id && !c->established &&
 		    !memcmp(&c->id->route.sgid, &id->route.dgid, sizeof(id->route.dgid)))
 			return c;
@@ -129,25 +139,31 @@ void sdp_conn_destroy(struct sdp_conn *c)
 	if (c->program_fd >= 0)
 		close(c->program_fd);
 	list_del(&c->node);
-	sdp_stats.open--;
+	c->fabric->stats.open--;
 	rt_free(c);
 }
 
 void sdp_stats_get(const struct rt *rt, struct sdp_stats *stats)
 {
+	struct sdp_fabric *fabric = sdp_fabric(rt);
 	struct sdp_conn *c;
 
-	list_for_each_entry(c, &connections, node)
-		if (c->rt == rt)
-			sdp_channel_account(c);
-	*stats = sdp_stats;
+	*stats = (struct sdp_stats){0};
+	if (!fabric)
+		return;
+	list_for_each_entry(c, &fabric->connections, node)
+		sdp_channel_account(c);
+	*stats = fabric->stats;
 }
 
-void sdp_close_all(const struct rt *rt)
+void sdp_close_all(struct rt *rt)
 {
+	struct sdp_fabric *fabric = sdp_fabric(rt);
 	struct sdp_conn *c, *next;
 
-	list_for_each_entry_safe(c, next, &connections, node)
-		if (c->rt == rt)
-			sdp_conn_destroy(c);
+	if (!fabric)
+		return;
+	list_for_each_entry_safe(c, next, &fabric->connections, node)
+		sdp_conn_destroy(c);
+	rt_local_free(rt, RT_LOCAL_SDP);
 }

@@ -111,8 +111,9 @@ struct sdp_channel {
  *  listened */
 struct sdp_conn {
 	struct sdp_handle handle;
-	struct list_head node; /* of all connections */
+	struct list_head node; /* of the fabric's connections */
 	struct rt *rt;
+	struct sdp_fabric *fabric;
 	struct rdma_cm_id *id;
 	struct sdp_socket *socket;
 	struct sdp sdp;
@@ -144,9 +145,22 @@ struct sdp_conn {
 	bool pending_oob; /* it is out-of-band data */
 };
 
-extern struct sdp_stats sdp_stats;
+/** struct sdp_fabric - the connections of a fabric */
+struct sdp_fabric {
+	struct list_head connections;
+	struct sdp_stats stats;
+};
+
+/** sdp_fabric() - that of @rt, from its first socket to sdp_close_all(); NULL */
+static inline struct sdp_fabric *sdp_fabric(const struct rt *rt)
+{
+	return rt_local(rt, RT_LOCAL_SDP);
+}
 
 /* --- conn.c --- */
+
+/** sdp_fabric_open() - Return: is there one now, or was there? */
+bool sdp_fabric_open(struct rt *rt);
 
 /** sdp_conn_create() - @fd: consumed in any case. Return: NULL: no memory */
 struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int fd);
@@ -156,7 +170,7 @@ void sdp_conn_wake(struct sdp_conn *c);
 /** sdp_conn_forget() - @socket ends: connections that it has not got yet are given up */
 void sdp_conn_forget(const struct sdp_socket *socket);
 /** sdp_conn_with_qp() - the connection whose request by QP @qpn has become @id; NULL: none here */
-struct sdp_conn *sdp_conn_with_qp(const struct rdma_cm_id *id, u32 qpn);
+struct sdp_conn *sdp_conn_with_qp(const struct rt *rt, const struct rdma_cm_id *id, u32 qpn);
 /** sdp_conn_begin() - both ends are in RTS: the stream flows */
 void sdp_conn_begin(struct sdp_conn *c);
 

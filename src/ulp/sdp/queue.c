@@ -25,7 +25,7 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (failed(c, wc))
 		return;
-	sdp_stats.rx_messages++;
+	c->fabric->stats.rx_messages++;
 	error = sdp_received(&c->sdp, b->index, b->bytes, wc->byte_len, &input);
 	trace_sdp_receive(sdp_trace_at(c), sdp_trace_qpn(c), sdp_trace_message(b->bytes[0]),
 			  wc->byte_len, error);
@@ -120,7 +120,7 @@ void sdp_queue_send(struct sdp_conn *c, struct sdp_buffer *b, struct wire_sdp_ms
 				.opcode = IB_WR_SEND,
 				.send_flags = IB_SEND_SIGNALED};
 
-	sdp_stats.tx_messages++;
+	c->fabric->stats.tx_messages++;
 	trace_sdp_send(sdp_trace_at(c), sdp_trace_qpn(c), sdp_trace_message(msg->bsdh.mid),
 		       msg->payload_bytes, c->sdp.tx_limit - c->sdp.tx_seq);
 	wire_sdp_write(msg, head);

@@ -72,15 +72,16 @@ static void abort_both(struct sdp_ring *r)
 /* The programs have moved bytes: those up to `head`. */
 void sdp_ring_account(struct sdp_ring *r)
 {
+	struct sdp_stats *stats = &sdp_fabric(r->channel->rt)->stats;
 	const u64 head = atomic_load(&r->half->head), bytes = head - r->counted;
 
 	if (r->state == SDP_RING_OFF || !bytes || bytes > INT64_MAX)
 		return;
 	r->counted = head;
 	sdp_channel_count(r->channel, r->side, bytes);
-	sdp_stats.tx_bytes += bytes;
-	sdp_stats.rx_bytes += bytes;
-	sdp_stats.shared_bytes += bytes;
+	stats->tx_bytes += bytes;
+	stats->rx_bytes += bytes;
+	stats->shared_bytes += bytes;
 }
 
 /* --- the end of a lease --- */

@@ -250,7 +250,7 @@ static int on_request(struct sdp_socket *s, struct rdma_cm_id *id,
 		return ret;
 	}
 	id->context = &c->handle;
-	sdp_channel_join(c, sdp_conn_with_qp(id, event->param.conn.qp_num));
+	sdp_channel_join(c, sdp_conn_with_qp(s->rt, id, event->param.conn.qp_num));
 	return 0;
 }
 
@@ -269,7 +269,7 @@ static int on_socket_event(struct sdp_handle *handle, struct rdma_cm_id *id,
 struct sdp_socket *sdp_socket_create(struct rt *rt, const char *node,
 				     const struct sdp_socket_ops *ops, void *ctx)
 {
-	struct sdp_socket *s = rt_zalloc(sizeof(*s));
+	struct sdp_socket *s = sdp_fabric_open(rt) ? rt_zalloc(sizeof(*s)) : NULL;
 	struct rdma_cm_id *id;
 
 	if (!s)

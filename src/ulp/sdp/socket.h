@@ -45,7 +45,7 @@ struct sdp_bypass_ops {
  *  bytes pass the fabric */
 void sdp_set_bypass(const struct sdp_bypass_ops *ops);
 
-/** struct sdp_stats - of all connections since the start. @shared_bytes: of @tx_bytes and
+/** struct sdp_stats - of all connections of a fabric since its first socket. @shared_bytes: of @tx_bytes and
  *  @rx_bytes, those that programs exchanged by shared memory */
 struct sdp_stats {
 	u64 connections, open;
@@ -73,9 +73,10 @@ int sdp_socket_listen(struct sdp_socket *s, int backlog);
  */
 int sdp_socket_connect(struct sdp_socket *s, const struct sockaddr *addr, int fd);
 
-/** sdp_stats_get() - of the fabric whose loop is @rt */
+/** sdp_stats_get() - of the fabric whose loop is @rt; zeros if it had no socket */
 void sdp_stats_get(const struct rt *rt, struct sdp_stats *stats);
-/** sdp_close_all() - end all connections of the fabric whose loop is @rt */
-void sdp_close_all(const struct rt *rt);
+/** sdp_close_all() - when no socket is left: end all connections of the fabric whose loop is @rt,
+ *  and forget its statistics */
+void sdp_close_all(struct rt *rt);
 
 #endif

@@ -30,7 +30,7 @@ static ssize_t give(struct sdp_conn *c, const u8 *bytes, u32 n, int flags)
 	if (ret < 0 && errno == EOPNOTSUPP && flags)
 		return give(c, bytes, n, 0);
 	if (ret >= 0) {
-		sdp_stats.rx_bytes += (u64)ret;
+		c->fabric->stats.rx_bytes += (u64)ret;
 		sdp_ring_delivered(c, (u32)ret);
 		return ret;
 	}
@@ -256,7 +256,7 @@ static u32 fill(struct sdp_conn *c)
 		n = fill_region(c, region);
 	else if (room && c->num_free_sends > 1)
 		n = fill_pending(c, room, oob);
-	sdp_stats.tx_bytes += n;
+	c->fabric->stats.tx_bytes += n;
 	return n;
 }
 
