@@ -7,11 +7,20 @@
 #include "ulp/sdp/private.h"
 #include "ulp/sdp/trace.h"
 
+static int compare_qp(const void *key, const struct rt_tree_node *node)
+{
+	const struct sdp_qp_key *a = key, *b = &container_of(node, struct sdp_conn, by_qp)->key;
+	const int gids = memcmp(&a->gid, &b->gid, sizeof(a->gid));
+
+	return gids ? gids : (a->qpn > b->qpn) - (a->qpn < b->qpn);
+}
+
 static void init_fabric(struct rt *rt, void *state)
 {
 	struct sdp_fabric *fabric = state;
 
 	INIT_LIST_HEAD(&fabric->connections);
+	rt_tree_init(rt, &fabric->by_qp, compare_qp);
 }
 
 bool sdp_fabric_open(struct rt *rt)
@@ -90,6 +99,7 @@ struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int f
 	c->sdp.config.trace = sdp_conn_trace;
 	c->sdp.config.traced = &rt_trace(rt)->on[RT_TRACE_SDP];
 	rt_work_init(&c->turn, take_turn);
+	rt_tree_node_init(&c->by_qp);
 	c->fabric = sdp_fabric(rt);
 	list_add_tail(&c->node, &c->fabric->connections);
 	c->fabric->stats.connections++;
@@ -106,19 +116,23 @@ void sdp_conn_forget(const struct sdp_socket *socket)
 			c->socket = NULL;
 }
 
+void sdp_conn_expect(struct sdp_conn *c)
+{
+	c->key = (struct sdp_qp_key){c->id->route.sgid, c->qp->qp_num};
+	rt_tree_insert(&c->fabric->by_qp, &c->by_qp, &c->key);
+}
+
 struct sdp_conn *sdp_conn_with_qp(const struct rt *rt, const struct rdma_cm_id *id, u32 qpn)
 {
-	struct sdp_conn *c;
+	const struct sdp_qp_key key = {id->route.dgid, qpn};
+	struct rt_tree_node *node = rt_tree_find(&sdp_fabric(rt)->by_qp, &key);
 
-	list_for_each_entry(c, &sdp_fabric(rt)->connections, node)
-		if (c->qp && c->qp->qp_num == qpn && c->id && !c->established &&
-		    !memcmp(&c->id->route.sgid, &id->route.dgid, sizeof(id->route.dgid)))
-			return c;
-	return NULL;
+	return node ? container_of(node, struct sdp_conn, by_qp) : NULL;
 }
 
 void sdp_conn_begin(struct sdp_conn *c)
 {
+	rt_tree_remove(&c->by_qp);
 	c->established = true;
 	c->socket = NULL;
 	sdp_stream_open(c);
@@ -128,6 +142,7 @@ void sdp_conn_begin(struct sdp_conn *c)
 void sdp_conn_destroy(struct sdp_conn *c)
 {
 	rt_work_cancel(&c->turn);
+	rt_tree_remove(&c->by_qp);
 	if (c->established)
 		rt_io_watch(&c->io, false, false);
 	sdp_channel_leave(c);

@@ -17,6 +17,7 @@
 
 #include "abi/sdp_ring.h"
 #include "runtime/posix/rt_posix.h"
+#include "runtime/tree.h"
 #include "sdp/sdp.h"
 #include "ulp/sdp/socket.h"
 
@@ -107,6 +108,12 @@ struct sdp_channel {
 	struct rt_timer tick;
 };
 
+/** struct sdp_qp_key - a queue pair of the fabric */
+struct sdp_qp_key {
+	union ib_gid gid; /* of its port */
+	u32 qpn;
+};
+
 /** struct sdp_conn - @socket: the one that wants to know when it is made: it connects, or
  *  listened */
 struct sdp_conn {
@@ -115,6 +122,8 @@ struct sdp_conn {
 	struct rt *rt;
 	struct sdp_fabric *fabric;
 	struct rdma_cm_id *id;
+	struct rt_tree_node by_qp; /* of the fabric's, while it connects */
+	struct sdp_qp_key key;
 	struct sdp_socket *socket;
 	struct sdp sdp;
 	struct rt_work turn;
@@ -148,6 +157,7 @@ struct sdp_conn {
 /** struct sdp_fabric - the connections of a fabric */
 struct sdp_fabric {
 	struct list_head connections;
+	struct rt_tree by_qp; /* those whose request is under way */
 	struct sdp_stats stats;
 };
 
@@ -169,6 +179,8 @@ void sdp_conn_destroy(struct sdp_conn *c);
 void sdp_conn_wake(struct sdp_conn *c);
 /** sdp_conn_forget() - @socket ends: connections that it has not got yet are given up */
 void sdp_conn_forget(const struct sdp_socket *socket);
+/** sdp_conn_expect() - @c has its queue pair: sdp_conn_with_qp() finds it until it begins or ends */
+void sdp_conn_expect(struct sdp_conn *c);
 /** sdp_conn_with_qp() - the connection whose request by QP @qpn has become @id; NULL: none here */
 struct sdp_conn *sdp_conn_with_qp(const struct rt *rt, const struct rdma_cm_id *id, u32 qpn);
 /** sdp_conn_begin() - both ends are in RTS: the stream flows */

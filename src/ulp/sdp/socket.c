@@ -62,6 +62,7 @@ static int say_hello(struct sdp_conn *c)
 
 	if (ret)
 		return ret;
+	sdp_conn_expect(c);
 	address.src_port = put_address(&addr->src_addr, address.src);
 	put_address(&addr->dst_addr, address.dst);
 	sdp_hello(&c->sdp, &address, hello);

@@ -58,10 +58,69 @@ static void a_fabric_counts_its_own_connections(void **state)
 	assert_int_equal(stats_of(rt[1]).open, 1);
 }
 
+/* --- the connection whose request has come, among many whose requests are under way --- */
+
+#define MANY 10000
+
+static struct {
+	struct sdp_conn conn;
+	struct rdma_cm_id id;
+	struct ib_qp qp;
+} *many;
+static int (*compare)(const void *key, const struct rt_tree_node *node);
+static unsigned int num_compared;
+
+static int counted(const void *key, const struct rt_tree_node *node)
+{
+	num_compared++;
+	return compare(key, node);
+}
+
+/* ten nodes of a thousand queue pairs each: numbers are unique on a node alone */
+static void expect(u32 i)
+{
+	many[i].id.route.sgid.raw[15] = (u8)(i % 10);
+	many[i].qp.qp_num = 0x100 + i / 10;
+	many[i].conn.fabric = sdp_fabric(rt[0]);
+	many[i].conn.id = &many[i].id;
+	many[i].conn.qp = &many[i].qp;
+	sdp_conn_expect(&many[i].conn);
+}
+
+static const struct sdp_conn *find(u32 i)
+{
+	const struct rdma_cm_id id = {.route.dgid.raw[15] = (u8)(i % 10)};
+
+	return sdp_conn_with_qp(rt[0], &id, 0x100 + i / 10);
+}
+
+/* All are found by fewer comparisons than there are pairs of a connection and 64 others. */
+static void a_request_is_found_among_ten_thousand(void **state)
+{
+	assert_true(sdp_fabric_open(rt[0]));
+	compare = sdp_fabric(rt[0])->by_qp.compare;
+	sdp_fabric(rt[0])->by_qp.compare = counted;
+	many = calloc(MANY, sizeof(*many));
+	assert_non_null(many);
+	for (u32 i = 0; i < MANY; i++)
+		expect(i);
+	num_compared = 0;
+	for (u32 i = 0; i < MANY; i++)
+		assert_ptr_equal(find(i), &many[i].conn);
+	assert_true(num_compared > 0 && num_compared < MANY * 64);
+	assert_null(find(MANY));
+	for (u32 i = 0; i < MANY; i++) {
+		rt_tree_remove(&many[i].conn.by_qp);
+		assert_null(find(i));
+	}
+	free(many);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_fabric_counts_its_own_connections, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_request_is_found_among_ten_thousand, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
