@@ -47,7 +47,8 @@ enum sdp_end {
 };
 
 /** struct sdp_config - @slots: receive buffers, all posted before the Hello; @rcv_bytes:
- *  of each, headers included; @max_adverts: SrcAvails and SinkAvails of the peer that may
+ *  of each, headers included; @send_bytes: of the largest message with data that this end can
+ *  send, headers included, however large the peer's buffers are; 0: no limit; @max_adverts: SrcAvails and SinkAvails of the peer that may
  *  be outstanding; @advert_bytes: advertise memory in place of sending at least so many
  *  bytes; 0: never; @pipelines: then have several advertisements outstanding */
 struct sdp;
@@ -58,6 +59,7 @@ enum sdp_trace { SDP_TRACE_STATE, SDP_TRACE_TX_MODE, SDP_TRACE_RX_MODE };
 struct sdp_config {
 	uint16_t slots;
 	uint32_t rcv_bytes;
+	uint32_t send_bytes;
 	uint8_t max_adverts;
 	uint32_t advert_bytes;
 	bool pipelines;

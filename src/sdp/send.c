@@ -52,9 +52,13 @@ static bool may_send_data(const struct sdp *sdp)
 
 uint32_t sdp_room(const struct sdp *sdp)
 {
+	uint32_t bytes = sdp->peer_rcv_bytes;
+
 	if (!may_send_data(sdp))
 		return 0;
-	return sdp->peer_rcv_bytes - (uint32_t)wire_sdp_header_bytes(WIRE_SDP_DATA);
+	if (sdp->config.send_bytes)
+		bytes = MIN(bytes, sdp->config.send_bytes);
+	return bytes - (uint32_t)wire_sdp_header_bytes(WIRE_SDP_DATA);
 }
 
 /* A4.6: how many SrcAvails may be outstanding in which mode. A source that pipelines changes

@@ -189,6 +189,33 @@ static void credits_are_kept_for_others(void **state)
 	assert_int_equal(next_mid(&sdp, much, &msg), 0);
 }
 
+/* The peer may claim buffers of any size, in its Hello too. A message does not outgrow the sender's
+ * own buffer: neither one of data, nor what is sent of a region that was given back. */
+static void a_message_fits_the_senders_buffer(void **state)
+{
+	struct sdp_config limited = config;
+	uint8_t hello[WIRE_SDP_HELLO_BYTES], ack[WIRE_SDP_HELLO_ACK_BYTES];
+	const struct wire_sdp_msg peer = {.bsdh = {.mid = WIRE_SDP_HELLO, .bufs = 16},
+					  .hello = {.version = WIRE_SDP_VERSION,
+						    .ip_version = 4,
+						    .max_adverts = 1,
+						    .local_rcv_bytes = UINT32_MAX}};
+	struct wire_sdp_msg msg = peer;
+	struct sdp_address address;
+	struct sdp sdp;
+
+	limited.send_bytes = 700;
+	limited.advert_bytes = 0;
+	assert_int_equal(sdp_init(&sdp, &limited), 0);
+	wire_sdp_write(&msg, hello);
+	assert_int_equal(sdp_accept(&sdp, hello, sizeof(hello), &address, ack), 0);
+	assert_int_equal(sdp_room(&sdp), 700 - 16);
+	assert_int_equal(next_mid(&sdp,
+				  (struct sdp_offer){.bytes = 5000, .region_bytes = 5000, .rkey = 1}, &msg),
+			 WIRE_SDP_DATA);
+	assert_int_equal(msg.payload_bytes, 700 - 16);
+}
+
 static void memory_is_advertised_and_read(void **state)
 {
 	const struct sdp_offer region = {
@@ -303,6 +330,7 @@ int main(void)
 		cmocka_unit_test(what_a_peer_may_not_send),
 		cmocka_unit_test(numbers_that_lie_are_refused),
 		cmocka_unit_test(credits_are_kept_for_others),
+		cmocka_unit_test(a_message_fits_the_senders_buffer),
 		cmocka_unit_test(memory_is_advertised_and_read),
 		cmocka_unit_test(memory_of_the_peer_is_read),
 		cmocka_unit_test(closing_with_data_unread_aborts),
