@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The machine's inside: sdp.c (beginning and ending), receive.c, memory.c, send.c. */
+/* The machine's inside: sdp.c (beginning and ending), receive.c, resize.c, memory.c, send.c. */
 #ifndef SOFTIB_SDP_PRIVATE_H
 #define SOFTIB_SDP_PRIVATE_H
 
@@ -40,6 +40,17 @@ int sdp_add_item(struct sdp *sdp, const struct sdp_item *item);
 /** sdp_drop_done() - forget the oldest pieces of which the program has got everything */
 void sdp_drop_done(struct sdp *sdp);
 
+/* --- resize.c --- */
+
+/** sdp_note_slot_used() - a slot has left the receive queue */
+void sdp_note_slot_used(struct sdp *sdp);
+
+/** sdp_note_data_sent() - a message with @payload bytes of data, of which it had room for @room */
+void sdp_note_data_sent(struct sdp *sdp, uint32_t payload, uint32_t room);
+
+/** sdp_note_grant_sent() - the peer's request has its answer */
+void sdp_note_grant_sent(struct sdp *sdp);
+
 /* --- memory.c --- */
 
 /** sdp_count_data() - a message with data has arrived, or was sent: see memory.c */
@@ -58,7 +69,7 @@ typedef int sdp_message_fn(struct sdp *sdp, uint16_t slot, const struct wire_sdp
 
 sdp_message_fn sdp_on_src_avail, sdp_on_src_cancel, sdp_on_read_compl, sdp_on_send_sm,
 	sdp_on_sink_avail, sdp_on_sink_cancel, sdp_on_sink_cancel_ack, sdp_on_write_compl,
-	sdp_on_mode_change;
+	sdp_on_mode_change, sdp_on_ch_rcv_buf, sdp_on_ch_rcv_buf_ack;
 
 /** sdp_note() - report a change that is about to happen to whoever traces the owner */
 static inline void sdp_note(const struct sdp *sdp, enum sdp_trace what, int from, int to)

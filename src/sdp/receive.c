@@ -98,25 +98,6 @@ static int on_data(struct sdp *sdp, uint16_t slot, const struct wire_sdp_msg *ms
 	return 0;
 }
 
-/* A4.7: the answer says how large the buffers are; this end keeps them as they are. */
-static int on_ch_rcv_buf(struct sdp *sdp, uint16_t slot, const struct wire_sdp_msg *msg,
-			 struct sdp_input *input)
-{
-	sdp->rcv_buf_ack_due = true;
-	return 0;
-}
-
-/* Larger buffers were asked for: they may not become smaller. */
-static int on_ch_rcv_buf_ack(struct sdp *sdp, uint16_t slot, const struct wire_sdp_msg *msg,
-			     struct sdp_input *input)
-{
-	if (!sdp->rcv_buf_asked || msg->count.bytes < sdp->peer_rcv_bytes)
-		return -EPROTO;
-	sdp->rcv_buf_asked = false;
-	sdp->peer_rcv_bytes = msg->count.bytes;
-	return 0;
-}
-
 static int on_disconn(struct sdp *sdp, uint16_t slot, const struct wire_sdp_msg *msg,
 		      struct sdp_input *input)
 {
@@ -147,8 +128,8 @@ static sdp_message_fn *const handlers[256] = {
 	[WIRE_SDP_SRC_AVAIL_CANCEL] = sdp_on_src_cancel,
 	[WIRE_SDP_SINK_AVAIL_CANCEL] = sdp_on_sink_cancel,
 	[WIRE_SDP_SINK_CANCEL_ACK] = sdp_on_sink_cancel_ack,
-	[WIRE_SDP_CH_RCV_BUF] = on_ch_rcv_buf,
-	[WIRE_SDP_CH_RCV_BUF_ACK] = on_ch_rcv_buf_ack,
+	[WIRE_SDP_CH_RCV_BUF] = sdp_on_ch_rcv_buf,
+	[WIRE_SDP_CH_RCV_BUF_ACK] = sdp_on_ch_rcv_buf_ack,
 };
 
 /* A4.5: numbers have no gap; nobody acknowledges what was not sent, or less than before.
@@ -164,6 +145,7 @@ static bool take_numbers(struct sdp *sdp, const struct wire_sdp_bsdh *bsdh)
 	sdp->rx_seq++;
 	sdp->posted--;
 	sdp->tx_limit = limit;
+	sdp_note_slot_used(sdp);
 	return true;
 }
 

@@ -11,10 +11,12 @@ int sdp_init(struct sdp *sdp, const struct sdp_config *config)
 {
 	if (config->slots < SDP_SLOTS_MIN || config->slots > SDP_SLOTS_MAX ||
 	    config->rcv_bytes < SDP_RCV_BYTES_MIN || !config->max_adverts ||
+	    (config->rcv_max && config->rcv_max < config->rcv_bytes) ||
 	    config->max_adverts > SDP_ADVERTS_MAX)
 		return -EINVAL;
 	memset(sdp, 0, sizeof(*sdp));
 	sdp->config = *config;
+	sdp->slot_bytes = sdp->rcv_grant = config->rcv_bytes;
 	sdp->posted = sdp->rx_limit = config->slots;
 	sdp->tx_mode = sdp->rx_mode = WIRE_SDP_COMBINED; /* A4.6: the initial mode */
 	return 0;
@@ -76,6 +78,7 @@ static bool take_terms(struct sdp *sdp, const struct wire_sdp_msg *msg, uint8_t 
 	sdp->peer_rcv_bytes = rcv_bytes;
 	sdp->peer_adverts = max_adverts;
 	sdp->rcv_buf_due = rcv_bytes < sdp->config.rcv_bytes;
+	sdp->rcv_buf_ask = sdp->config.rcv_bytes;
 	sdp->tx_limit = msg->bsdh.bufs;
 	sdp_note(sdp, SDP_TRACE_STATE, (int)sdp->state, SDP_OPEN);
 	sdp->state = SDP_OPEN;

@@ -47,7 +47,8 @@ enum sdp_end {
 };
 
 /** struct sdp_config - @slots: receive buffers, all posted before the Hello; @rcv_bytes:
- *  of each, headers included; @send_bytes: of the largest message with data that this end can
+ *  of each, headers included, at first; @rcv_max: of each, if the peer asks for it; 0: they keep
+ *  their size; @send_bytes: of the largest message with data that this end can
  *  send, headers included, however large the peer's buffers are; 0: no limit; @max_adverts: SrcAvails and SinkAvails of the peer that may
  *  be outstanding; @advert_bytes: advertise memory in place of sending at least so many
  *  bytes; 0: never; @pipelines: then have several advertisements outstanding */
@@ -59,6 +60,7 @@ enum sdp_trace { SDP_TRACE_STATE, SDP_TRACE_TX_MODE, SDP_TRACE_RX_MODE };
 struct sdp_config {
 	uint16_t slots;
 	uint32_t rcv_bytes;
+	uint32_t rcv_max;
 	uint32_t send_bytes;
 	uint8_t max_adverts;
 	uint32_t advert_bytes;
@@ -113,6 +115,13 @@ struct sdp {
 	uint32_t num_reads_due;
 	bool send_sm_due, rcv_buf_due, rcv_buf_ack_due, sink_cancel_ack_due, combined_due;
 	bool rcv_buf_asked, combined_asked;
+	/* --- the size of buffers (resize.c) --- */
+	uint32_t rcv_buf_ask;	 /* of the request that is due or not answered */
+	bool rcv_buf_refused;	 /* the peer has not granted a larger size */
+	uint32_t full_run, small_run; /* messages with data in a row */
+	uint32_t rcv_grant;	 /* own answer, due or sent */
+	uint32_t slot_bytes;	 /* of slots that are posted from now on */
+	uint32_t small_posted;	 /* slots in the receive queue that are smaller, while the answer waits */
 	/* --- receiving --- */
 	uint32_t rx_seq,
 		rx_limit;      /* last received; last that the peer knows it may send */
@@ -178,7 +187,7 @@ struct sdp_input {
 int sdp_received(struct sdp *sdp, uint16_t slot, const uint8_t *buf, size_t len,
 		 struct sdp_input *input);
 
-/** sdp_posted() - a free slot is in the receive queue again */
+/** sdp_posted() - a free slot is in the receive queue again, with room for sdp->slot_bytes */
 void sdp_posted(struct sdp *sdp);
 
 /** sdp_rx_head() - the oldest piece that the program has not got; NULL: there is none */
@@ -240,6 +249,10 @@ bool sdp_may_advertise(const struct sdp *sdp);
  * Return: false: there is nothing to send, or no credit to send it
  */
 bool sdp_next(struct sdp *sdp, const struct sdp_offer *offer, struct wire_sdp_msg *msg);
+
+/** sdp_ask_buffers() - ask the peer for receive buffers of @bytes, headers included: it grants what
+ *  it likes. Return: false: an earlier request is not answered yet, or the stream has ended */
+bool sdp_ask_buffers(struct sdp *sdp, uint32_t bytes);
 
 /** sdp_sent() - the send of one message is complete */
 void sdp_sent(struct sdp *sdp);

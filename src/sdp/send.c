@@ -114,8 +114,11 @@ static void write_to_sink(struct sdp *sdp, const struct sdp_offer *offer,
 static void send_data(struct sdp *sdp, const struct sdp_offer *offer,
 		      struct wire_sdp_msg *msg)
 {
+	const uint32_t room = sdp_room(sdp);
+
 	msg->bsdh.mid = WIRE_SDP_DATA;
-	msg->payload_bytes = MIN(offer->bytes, sdp_room(sdp));
+	msg->payload_bytes = MIN(offer->bytes, room);
+	sdp_note_data_sent(sdp, msg->payload_bytes, room);
 	sdp_count_tx_data(sdp);
 }
 
@@ -193,7 +196,8 @@ static bool next_answer(struct sdp *sdp, struct wire_sdp_msg *msg)
 		msg->bsdh.mid = WIRE_SDP_SEND_SM;
 	} else if (take(&sdp->rcv_buf_ack_due)) {
 		msg->bsdh.mid = WIRE_SDP_CH_RCV_BUF_ACK;
-		msg->count.bytes = sdp->config.rcv_bytes;
+		msg->count.bytes = sdp->rcv_grant;
+		sdp_note_grant_sent(sdp);
 	} else if (take(&sdp->sink_cancel_ack_due)) {
 		msg->bsdh.mid = WIRE_SDP_SINK_CANCEL_ACK;
 	} else {
@@ -213,7 +217,7 @@ static bool next_request(struct sdp *sdp, struct wire_sdp_msg *msg)
 		sdp->sink_cancel_sent = true;
 	} else if (take(&sdp->rcv_buf_due)) {
 		msg->bsdh.mid = WIRE_SDP_CH_RCV_BUF;
-		msg->count.bytes = sdp->config.rcv_bytes;
+		msg->count.bytes = sdp->rcv_buf_ask;
 		sdp->rcv_buf_asked = true;
 	} else if (take(&sdp->combined_due)) {
 		msg->bsdh.mid = WIRE_SDP_MODE_CHANGE;

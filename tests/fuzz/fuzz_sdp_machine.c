@@ -42,7 +42,7 @@ static uint8_t take(struct input *in)
 static void open_end(struct end *e, bool pipelines)
 {
 	const struct sdp_config config = {
-		.slots = SLOTS, .rcv_bytes = RCV_BYTES, .max_adverts = ADVERTS, .advert_bytes = 600,
+		.slots = SLOTS, .rcv_bytes = 300, .rcv_max = RCV_BYTES, .send_bytes = 500, .max_adverts = ADVERTS, .advert_bytes = 600,
 		.pipelines = pipelines};
 	struct wire_sdp_msg hello = {.bsdh = {.mid = WIRE_SDP_HELLO, .bufs = 16},
 				     .hello = {.version = WIRE_SDP_VERSION,
@@ -214,6 +214,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(!(e.posted & e.free) && !(e.posted & e.held) && !(e.free & e.held));
 		check((e.posted | e.free | e.held) == (1u << SLOTS) - 1);
 		check(e.sdp.num_items <= SDP_ITEMS_MAX && e.sdp.num_sinks <= ADVERTS);
+		check(e.sdp.slot_bytes >= SDP_RCV_BYTES_MIN && e.sdp.slot_bytes <= RCV_BYTES);
+		check(e.sdp.small_posted <= e.sdp.posted);
 		check(e.sdp.state == SDP_ENDED ||
 		      e.sdp.posted == (uint32_t)__builtin_popcount(e.posted));
 	}

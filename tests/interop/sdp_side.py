@@ -213,6 +213,29 @@ def serve_stalled():
     sock.sendall(str(len(receive(sock))).encode())
 
 
+# what a client sends, a message each, and how often: full ones, larger ones, short ones
+ROUNDS = ((8192, 24), (32768, 16), (8, 300))
+
+
+def serve_rounds():
+    sock, _ = listener().accept()
+    for size, count in ROUNDS:
+        for _ in range(count):
+            receive(sock, size)
+            sock.sendall(b"x")
+    assert not receive(sock)
+
+
+def call_rounds():
+    sock = socket.create_connection((ADDRESS, PORT))
+    answers = 0
+    for size, count in ROUNDS:
+        for _ in range(count):
+            sock.sendall(bytes(size))
+            answers += len(receive(sock, 1))
+    say("answered", answers)
+
+
 def serve_digest():
     sock, _ = listener().accept()
     select.select([sys.stdin], [], [])  # until the test says so

@@ -225,6 +225,24 @@ def test_memory_is_lent(pair):
     assert {"0x06", "0x07", "0xfd", "0xfe", "0xff"} <= set(mids), set(mids)
     assert mids.count("0xfe") + mids.count("0x05") > 4, "regions are not used again"
 
+def test_receive_buffers_are_resized(pair):
+    """Messages that fill the server's buffers make the client ask for larger ones (ChRcvBuf), many short
+    ones for the first size again; the server grants both (ChRcvBufAck)."""
+    capture = Capture(pair, "n2:1")
+    server = Server(pair, "serve_rounds")
+    assert server.call("call_rounds") == "answered 340\n"
+    server.end()
+    pcap = capture.end()
+    mids, malformed = messages_of(pcap)
+    assert not malformed
+    assert mids.count("0x0b") == mids.count("0x0c") == 2, mids
+    # A message of 32 KiB is one of many packets, of which the first has its length: all behind the first answer
+    data = [row.split("\t")[0] for row in tshark(
+        "-r", pcap, "-Y", "infiniband_sdp && infiniband.bth.opcode in {0, 4}", "-T", "fields",
+        "-e", "infiniband_sdp.bsdh.len", "-e", "infiniband_sdp.bsdh.mid").splitlines()]
+    assert data.count(str(32768 + 16)) >= 16 and data.count(str(8192 + 16)) >= 20, data
+
+
 def shared_bytes(fabric):
     """How much programs have exchanged by shared memory."""
     return fabric.json("status")["sdp_shared_bytes"]

@@ -82,7 +82,8 @@ struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int f
 {
 	static const struct sdp_config config = {
 		.slots = SDP_SLOTS, .rcv_bytes = SDP_SLOT_BYTES,
-						 .send_bytes = SDP_SLOT_BYTES,
+						 .rcv_max = SDP_SLOT_MAX,
+						 .send_bytes = SDP_SLOT_MAX,
 						 .max_adverts = SDP_REGIONS + SDP_SINKS,
 						 .advert_bytes = SDP_ADVERT_BYTES,
 						 .pipelines = true};

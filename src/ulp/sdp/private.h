@@ -22,7 +22,8 @@
 #include "ulp/sdp/socket.h"
 
 #define SDP_SLOTS	16
-#define SDP_SLOT_BYTES	(32768 + WIRE_SDP_BSDH_BYTES)
+#define SDP_SLOT_BYTES	(8192 + WIRE_SDP_BSDH_BYTES)  /* at first... */
+#define SDP_SLOT_MAX	(32768 + WIRE_SDP_BSDH_BYTES) /* ...and if the peer sends much */
 #define SDP_SEND_BYTES	(32768 + WIRE_SDP_HEADER_MAX) /* of a message's buffer: headers end... */
 #define SDP_PAYLOAD_AT	WIRE_SDP_HEADER_MAX	      /* ...where the payload begins */
 #define SDP_SENDS	8
@@ -52,12 +53,14 @@ struct sdp_socket {
 	bool listens;
 };
 
-/** struct sdp_buffer - one of a queue pair's: a slot to receive, or a message to send */
+/** struct sdp_buffer - one of a queue pair's: a slot to receive, or a message to send. @room: of a
+ *  slot, whose memory is its own */
 struct sdp_buffer {
 	struct ib_cqe cqe;
 	struct sdp_conn *conn;
 	u16 index;
 	u8 *bytes;
+	u32 room;
 };
 
 /** struct sdp_region - the program's bytes [@at, @end) of a piece of the lent memory.
@@ -132,7 +135,7 @@ struct sdp_conn {
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
-	u8 *memory;
+	u8 *memory; /* of the messages to send */
 	struct sdp_buffer slot[SDP_SLOTS], send[SDP_SENDS];
 	u16 free_send[SDP_SENDS];
 	unsigned int num_free_sends;

@@ -91,12 +91,27 @@ struct ib_sge sdp_sge(struct sdp_conn *c, void *bytes, u32 length,
 	};
 }
 
+/* The slot is free. Return: has it room for what the peer may send next? */
+static bool fit_slot(struct sdp_buffer *b, u32 room)
+{
+	if (b->room == room)
+		return true;
+	rt_free(b->bytes);
+	b->bytes = rt_zalloc(room);
+	b->room = b->bytes ? room : 0;
+	return b->bytes;
+}
+
 static int post_slot(struct sdp_conn *c, u16 slot)
 {
 	struct sdp_buffer *b = &c->slot[slot];
-	struct ib_sge sge = sdp_sge(c, b->bytes, SDP_SLOT_BYTES, DMA_FROM_DEVICE);
-	struct ib_recv_wr wr = {.wr_cqe = &b->cqe, .sg_list = &sge, .num_sge = 1};
+	struct ib_recv_wr wr = {.wr_cqe = &b->cqe, .num_sge = 1};
+	struct ib_sge sge;
 
+	if (!fit_slot(b, c->sdp.slot_bytes))
+		return -ENOMEM;
+	sge = sdp_sge(c, b->bytes, b->room, DMA_FROM_DEVICE);
+	wr.sg_list = &sge;
 	return ib_post_recv(c->qp, &wr, NULL);
 }
 
@@ -158,10 +173,10 @@ static void init_buffers(struct sdp_conn *c)
 {
 	u8 *at = c->memory;
 
-	for (u16 i = 0; i < SDP_SLOTS; i++, at += SDP_SLOT_BYTES)
-		c->slot[i] = (struct sdp_buffer){{received}, c, i, at};
+	for (u16 i = 0; i < SDP_SLOTS; i++)
+		c->slot[i] = (struct sdp_buffer){.cqe = {received}, .conn = c, .index = i};
 	for (u16 i = 0; i < SDP_SENDS; i++, at += SDP_SEND_BYTES) {
-		c->send[i] = (struct sdp_buffer){{sent}, c, i, at};
+		c->send[i] = (struct sdp_buffer){.cqe = {sent}, .conn = c, .index = i, .bytes = at};
 		c->free_send[i] = i;
 	}
 	c->num_free_sends = SDP_SENDS;
@@ -210,8 +225,7 @@ int sdp_queue_open(struct sdp_conn *c)
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 
-	c->memory = rt_zalloc(SDP_SLOTS * (size_t)SDP_SLOT_BYTES +
-			      SDP_SENDS * (size_t)SDP_SEND_BYTES);
+	c->memory = rt_zalloc(SDP_SENDS * (size_t)SDP_SEND_BYTES);
 	if (!c->memory)
 		return -ENOMEM;
 	init_buffers(c);
@@ -243,6 +257,11 @@ void sdp_queue_close(struct sdp_conn *c)
 	sdp_memory_close(c);
 	if (c->pd)
 		ib_dealloc_pd(c->pd);
+	for (u16 i = 0; i < SDP_SLOTS; i++) {
+		rt_free(c->slot[i].bytes);
+		c->slot[i].bytes = NULL;
+		c->slot[i].room = 0;
+	}
 	rt_free(c->memory);
 	rt_free(c->read_memory);
 	c->qp = NULL;

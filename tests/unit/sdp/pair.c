@@ -32,7 +32,8 @@ static void deliver(struct pair *p, struct pair_end *e, uint8_t byte)
 
 static void free_slot(struct pair_end *e, uint16_t slot)
 {
-	assert_false(e->slot_posted[slot]);
+	for (unsigned int i = 0; i < e->num_posted; i++)
+		assert_int_not_equal(e->posted[i], slot);
 	e->unposted[e->num_unposted++] = slot;
 }
 
@@ -184,13 +185,14 @@ static void arrive(struct pair *p, struct pair_end *e)
 {
 	const struct pair_message *m = &e->queue[e->head];
 	struct sdp_input input;
-	uint16_t slot = 0;
+	uint16_t slot;
 
-	while (slot < e->plan.config.slots && !e->slot_posted[slot])
-		slot++;
-	if (slot == e->plan.config.slots)
+	if (!e->num_posted)
 		fail_msg("a message arrived without a receive buffer");
-	e->slot_posted[slot] = false;
+	slot = e->posted[0];
+	memmove(e->posted, e->posted + 1, --e->num_posted * sizeof(*e->posted));
+	if (m->len > e->slot_bytes[slot])
+		fail_msg("%u bytes arrived in a buffer of %u", m->len, e->slot_bytes[slot]);
 	memcpy(e->slots[slot], m->bytes, m->len);
 	e->head = (e->head + 1) % PAIR_MESSAGES_MAX;
 	e->num--;
@@ -205,8 +207,12 @@ static void arrive(struct pair *p, struct pair_end *e)
 static void post(struct pair *p, struct pair_end *e)
 {
 	unsigned int i = (unsigned int)pair_random(p, e->num_unposted);
+	const uint16_t slot = (uint16_t)e->unposted[i];
 
-	e->slot_posted[e->unposted[i]] = true;
+	e->grown += e->sdp.slot_bytes > e->slot_bytes[slot];
+	e->shrunk += e->sdp.slot_bytes < e->slot_bytes[slot];
+	e->slot_bytes[slot] = e->sdp.slot_bytes;
+	e->posted[e->num_posted++] = slot;
 	e->unposted[i] = e->unposted[--e->num_unposted];
 	sdp_posted(&e->sdp);
 }
@@ -269,7 +275,6 @@ static bool send(struct pair *p, struct pair_end *e)
 	assert_true(msg.payload_bytes <= offer.bytes);
 	m->len = msg.bsdh.len;
 	assert_int_equal(m->len, (uint32_t)at + msg.payload_bytes);
-	assert_true(m->len <= e->peer->plan.config.rcv_bytes);
 	for (uint32_t i = 0; i < msg.payload_bytes; i++)
 		m->bytes[at + (int)i] = byte_of(p, e, e->sent + i);
 	note_lent(p, e, &msg);
@@ -300,12 +305,17 @@ static void write_some(struct pair *p, struct pair_end *e)
 
 /* --- what happens next --- */
 
-/* memory is lent to the peer, and wanted back */
+/* memory is lent to the peer, and wanted back; buffers of another size are wanted */
 static bool step_memory(struct pair *p, struct pair_end *e)
 {
 	const bool adverts = e->sdp.num_adverts && !e->sdp.cancel_due && !e->sdp.cancel_sent;
 	const bool sinks = e->num_sinks && !e->sdp.sink_cancel_due && !e->sdp.sink_cancel_sent;
 
+	if (e->asks < CANCELS_MAX && !pair_random(p, 16) &&
+	    sdp_ask_buffers(&e->sdp, (uint32_t)pair_random(p, 2 * PAIR_RCV_MAX))) {
+		e->asks++;
+		return true;
+	}
 	if (adverts && e->cancels < CANCELS_MAX && !pair_random(p, 16)) {
 		e->cancels++;
 		sdp_cancel_adverts(&e->sdp);
@@ -403,10 +413,12 @@ static void open_end(struct pair *p, int i, const struct pair_plan *plan)
 	e->queue = calloc(PAIR_MESSAGES_MAX, sizeof(*e->queue));
 	e->slots = calloc(plan->config.slots, sizeof(*e->slots));
 	assert_true(e->queue && e->slots);
-	assert_true(plan->config.rcv_bytes <= PAIR_RCV_MAX);
+	assert_true(plan->config.rcv_bytes <= PAIR_RCV_MAX && plan->config.rcv_max <= PAIR_RCV_MAX);
 	assert_int_equal(sdp_init(&e->sdp, &plan->config), 0);
-	for (unsigned int s = 0; s < plan->config.slots; s++)
-		e->slot_posted[s] = true;
+	for (uint16_t s = 0; s < plan->config.slots; s++) {
+		e->posted[e->num_posted++] = s;
+		e->slot_bytes[s] = e->sdp.slot_bytes;
+	}
 }
 
 void pair_open(struct pair *p, const struct pair_plan plan[2], uint64_t seed,

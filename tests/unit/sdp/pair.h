@@ -49,14 +49,18 @@ struct pair_end {
 	unsigned int head, num;
 	unsigned int unacked; /* own messages whose completion has not come */
 	uint8_t (*slots)[PAIR_RCV_MAX];
-	bool slot_posted[SDP_SLOTS_MAX];
+	/* the receive queue, oldest first; and the size of each slot */
+	uint16_t posted[SDP_SLOTS_MAX];
+	uint32_t slot_bytes[SDP_SLOTS_MAX];
+	unsigned int num_posted;
 	unsigned int unposted[SDP_SLOTS_MAX], num_unposted;
+	unsigned int grown, shrunk; /* how often slots were posted with another size */
 	uint64_t written, sent, got; /* bytes of the stream */
 	struct pair_region region[SDP_ADVERTS_MAX]; /* advertised, oldest first */
 	unsigned int num_regions;
 	struct pair_region sink[2 * SDP_ADVERTS_MAX]; /* those written to are first */
 	unsigned int num_sinks, num_written;
-	unsigned int voids, returns, writes, unused, cancels; /* how often it happened */
+	unsigned int voids, returns, writes, unused, cancels, asks; /* how often it happened */
 	bool reading, shut, ended, oob_got;
 	uint64_t read_key;
 	uint32_t read_bytes;

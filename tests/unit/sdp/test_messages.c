@@ -164,7 +164,7 @@ static void credits_are_kept_for_others(void **state)
 	}
 	assert_int_equal(sdp_room(&sdp), 0);
 	assert_int_equal(next_mid(&sdp, much, &msg), 0);
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 4; i++) {
 		struct wire_sdp_msg ask = {.bsdh = {.mid = WIRE_SDP_CH_RCV_BUF}};
 		uint8_t buf[32];
 
@@ -315,11 +315,176 @@ static void limits_of_the_configuration(void **state)
 		{.slots = 8, .rcv_bytes = 255, .max_adverts = 1},
 		{.slots = 8, .rcv_bytes = 1024, .max_adverts = 0},
 		{.slots = 8, .rcv_bytes = 1024, .max_adverts = 9},
+		{.slots = 8, .rcv_bytes = 1024, .rcv_max = 1023, .max_adverts = 1},
 	};
 	struct sdp sdp;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_int_equal(sdp_init(&sdp, &bad[i]), -EINVAL);
+}
+
+/* --- the size of receive buffers --- */
+
+static struct sdp an_end_that_resizes(void)
+{
+	struct sdp sdp = an_open_end();
+
+	sdp.config.rcv_max = 4096;
+	sdp.config.send_bytes = 8192;
+	return sdp;
+}
+
+static int ask_for(struct sdp *sdp, uint32_t bytes)
+{
+	const struct wire_sdp_msg msg = {.bsdh = {.mid = WIRE_SDP_CH_RCV_BUF}, .count = {bytes}};
+	struct sdp_input input;
+
+	return receive(sdp, msg, &input);
+}
+
+static int answer_with(struct sdp *sdp, uint32_t bytes)
+{
+	const struct wire_sdp_msg msg = {.bsdh = {.mid = WIRE_SDP_CH_RCV_BUF_ACK}, .count = {bytes}};
+	struct sdp_input input;
+
+	return receive(sdp, msg, &input);
+}
+
+/* a message without data, whose slot is posted again */
+static void use_a_slot(struct sdp *sdp)
+{
+	struct sdp_input input;
+
+	assert_int_equal(receive(sdp, (struct wire_sdp_msg){.bsdh = {.mid = WIRE_SDP_DATA}}, &input), 0);
+	sdp_posted(sdp);
+}
+
+/* what a grown end answers, when its 7 smaller slots are used up */
+static void larger_buffers_are_granted_when_the_smaller_are_used(void **state)
+{
+	static const uint32_t asked[][2] = {{2000, 2000}, {4096, 4096}, {UINT32_MAX, 4096}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
+		struct sdp sdp = an_end_that_resizes();
+		struct wire_sdp_msg msg;
+
+		assert_int_equal(ask_for(&sdp, asked[i][0]), 0);
+		assert_int_equal(sdp.slot_bytes, asked[i][1]);
+		sdp_posted(&sdp);
+		for (int used = 0; used < 7; used++) {
+			while (sdp_next(&sdp, &(struct sdp_offer){0}, &msg))
+				assert_int_not_equal(msg.bsdh.mid, WIRE_SDP_CH_RCV_BUF_ACK);
+			use_a_slot(&sdp);
+		}
+		assert_int_equal(next_mid(&sdp, (struct sdp_offer){0}, &msg), WIRE_SDP_CH_RCV_BUF_ACK);
+		assert_int_equal(msg.count.bytes, asked[i][1]);
+		assert_int_equal(ask_for(&sdp, 4096), 0); /* the next request may come */
+	}
+}
+
+/* Smaller slots are posted when the answer is sent, not before: credits for them follow it. */
+static void smaller_buffers_follow_the_answer(void **state)
+{
+	static const uint32_t asked[][2] = {{500, 500}, {0, SDP_RCV_BYTES_MIN}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
+		struct sdp sdp = an_end_that_resizes();
+		struct wire_sdp_msg msg;
+
+		assert_int_equal(ask_for(&sdp, asked[i][0]), 0);
+		use_a_slot(&sdp); /* was under way */
+		assert_int_equal(sdp.slot_bytes, 1024);
+		assert_int_equal(next_mid(&sdp, (struct sdp_offer){0}, &msg), WIRE_SDP_CH_RCV_BUF_ACK);
+		assert_int_equal(msg.count.bytes, asked[i][1]);
+		assert_int_equal(sdp.slot_bytes, asked[i][1]);
+	}
+}
+
+static void a_size_is_refused_by_answering_with_the_old_one(void **state)
+{
+	const struct wire_sdp_msg end = {.bsdh = {.mid = WIRE_SDP_DISCONN}};
+	struct sdp_input input;
+	struct wire_sdp_msg msg;
+
+	for (int ended = 0; ended < 2; ended++) {
+		struct sdp sdp = an_end_that_resizes();
+
+		if (ended)
+			assert_int_equal(receive(&sdp, end, &input), 0);
+		else
+			sdp.config.rcv_max = 0; /* this end resizes never */
+		assert_int_equal(ask_for(&sdp, 2000), 0);
+		assert_int_equal(next_mid(&sdp, (struct sdp_offer){0}, &msg), WIRE_SDP_CH_RCV_BUF_ACK);
+		assert_int_equal(msg.count.bytes, 1024);
+		assert_int_equal(sdp.slot_bytes, 1024);
+	}
+}
+
+static void a_second_request_before_the_answer_is_a_violation(void **state)
+{
+	static const uint32_t first[] = {2000, 1024, 500};
+
+	for (size_t i = 0; i < ARRAY_SIZE(first); i++) {
+		struct sdp sdp = an_end_that_resizes();
+
+		assert_int_equal(ask_for(&sdp, first[i]), 0);
+		assert_int_equal(ask_for(&sdp, 2000), -EPROTO);
+	}
+}
+
+/* 16 credits: messages that fill 2,048 bytes */
+static void ask_by_full_messages(struct sdp *sdp)
+{
+	const struct sdp_offer much = {.bytes = 1000000};
+	struct wire_sdp_msg msg;
+
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(next_mid(sdp, much, &msg), WIRE_SDP_DATA);
+	assert_int_equal(next_mid(sdp, much, &msg), WIRE_SDP_CH_RCV_BUF);
+	assert_int_equal(msg.count.bytes, 8192);
+	assert_int_equal(sdp_room(sdp), 2048 - 16);
+	assert_false(sdp_ask_buffers(sdp, 300));
+}
+
+static void full_messages_ask_for_larger_buffers(void **state)
+{
+	static const struct {
+		uint32_t bytes;
+		int ret;
+	} answers[] = {{8192, 0}, {4000, 0}, {2048, 0}, {UINT32_MAX, 0}, {2047, -EPROTO}, {0, -EPROTO}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		const struct sdp_offer much = {.bytes = 1000000};
+		struct sdp sdp = an_end_that_resizes();
+		struct wire_sdp_msg msg;
+
+		ask_by_full_messages(&sdp);
+		assert_int_equal(answer_with(&sdp, answers[i].bytes), answers[i].ret);
+		if (answers[i].ret)
+			continue;
+		assert_int_equal(sdp_room(&sdp), MIN(answers[i].bytes, 8192u) - 16);
+		for (int n = 0; n < 8; n++) /* granted, or refused: it is not asked again */
+			assert_int_equal(next_mid(&sdp, much, &msg), WIRE_SDP_DATA);
+	}
+}
+
+static void short_messages_give_the_buffers_back(void **state)
+{
+	static const uint32_t answers[] = {1024, 2048, 255, 2049};
+
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		struct sdp sdp = an_end_that_resizes();
+		struct wire_sdp_msg msg;
+
+		for (int n = 0; n < 256; n++) {
+			assert_int_equal(next_mid(&sdp, (struct sdp_offer){.bytes = 10}, &msg), WIRE_SDP_DATA);
+			use_a_slot(&sdp);
+		}
+		assert_int_equal(next_mid(&sdp, (struct sdp_offer){.bytes = 10}, &msg), WIRE_SDP_CH_RCV_BUF);
+		assert_int_equal(msg.count.bytes, config.rcv_bytes);
+		assert_int_equal(answer_with(&sdp, answers[i]), i < 2 ? 0 : -EPROTO);
+		assert_true(i >= 2 || sdp_room(&sdp) == answers[i] - 16);
+	}
 }
 
 int main(void)
@@ -335,6 +500,12 @@ int main(void)
 		cmocka_unit_test(memory_of_the_peer_is_read),
 		cmocka_unit_test(closing_with_data_unread_aborts),
 		cmocka_unit_test(limits_of_the_configuration),
+		cmocka_unit_test(larger_buffers_are_granted_when_the_smaller_are_used),
+		cmocka_unit_test(smaller_buffers_follow_the_answer),
+		cmocka_unit_test(a_size_is_refused_by_answering_with_the_old_one),
+		cmocka_unit_test(a_second_request_before_the_answer_is_a_violation),
+		cmocka_unit_test(full_messages_ask_for_larger_buffers),
+		cmocka_unit_test(short_messages_give_the_buffers_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,12 +9,15 @@
 
 static struct pair_plan random_plan(struct pair *p)
 {
+	const uint32_t rcv_bytes = SDP_RCV_BYTES_MIN + (uint32_t)pair_random(p, 1792);
+
 	return (struct pair_plan){
 		.config = {.slots = (uint16_t)(SDP_SLOTS_MIN +
 					       (pair_random(p, 2) ? 0
 								  : pair_random(p, 57))),
-			   .rcv_bytes =
-				   SDP_RCV_BYTES_MIN + (uint32_t)pair_random(p, 1792),
+			   .rcv_bytes = rcv_bytes,
+			   .rcv_max = pair_random(p, 4) ? PAIR_RCV_MAX : 0,
+			   .send_bytes = pair_random(p, 4) ? PAIR_RCV_MAX : 0,
 			   .max_adverts = (uint8_t)(1 + pair_random(p, SDP_ADVERTS_MAX)),
 			   .advert_bytes = pair_random(p, 2) ? 4096 : 0,
 			   .pipelines = pair_random(p, 2)},
@@ -36,7 +39,7 @@ static void with_plans(uint64_t seed, struct pair *p, struct pair_plan plan[2])
 
 /* what the seeds must have come across, or they test nothing: in all ends together */
 struct coverage {
-	unsigned int voids, returns, writes, unused;
+	unsigned int voids, returns, writes, unused, grown, shrunk;
 };
 
 static void add_coverage(struct coverage *sum, const struct pair *p)
@@ -46,6 +49,8 @@ static void add_coverage(struct coverage *sum, const struct pair *p)
 		sum->returns += p->end[i].returns;
 		sum->writes += p->end[i].writes;
 		sum->unused += p->end[i].unused;
+		sum->grown += p->end[i].grown;
+		sum->shrunk += p->end[i].shrunk;
 	}
 }
 
@@ -77,9 +82,9 @@ static void a_stream_arrives_whole(void **state)
 		add_coverage(&sum, &p);
 		pair_close(&p);
 	}
-	if (!sum.voids || !sum.returns || !sum.writes || !sum.unused)
-		fail_msg("void %u, returned %u, written %u, unused %u", sum.voids,
-			 sum.returns, sum.writes, sum.unused);
+	if (!sum.voids || !sum.returns || !sum.writes || !sum.unused || !sum.grown || !sum.shrunk)
+		fail_msg("void %u, returned %u, written %u, unused %u, grown %u, shrunk %u",
+			 sum.voids, sum.returns, sum.writes, sum.unused, sum.grown, sum.shrunk);
 }
 
 /* Both programs write and do not read. The ends come to rest, do not grant each other
