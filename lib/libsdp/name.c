@@ -15,13 +15,13 @@
 #include "sdp_private.h"
 
 #define FORCED_MS      1936989265 /* a time of 22 days, which no program sets */
-#define LISTENING_PRIO 1
+#define LISTENING_PRIO ABI_SDP_LISTENING_PRIO
 
 /*
  * The name consists of "softib-sdp:", the kind, and in hexadecimal: a random number that makes the name
  * unique, the flags, the local address and the peer's, each as family, port and IP address.
  */
-#define PREFIX	     "softib-sdp:"
+#define PREFIX	     ABI_SDP_NAME
 #define PREFIX_CHARS (sizeof(PREFIX) - 1)
 
 struct packed_address {

@@ -93,7 +93,7 @@ enum sdp_use sdp_rules_use(enum sdp_role role, const struct sockaddr *addr);
 /* --- name.c --- */
 
 enum sdp_kind {
-	SDP_BOUND = 'b',     /* it may be listening, too: sdp_is_listening() */
+	SDP_BOUND = ABI_SDP_KIND_BOUND,     /* it may be listening, too: sdp_is_listening() */
 	SDP_CONNECTED = 'c',
 	SDP_PENDING = 'p',   /* connect() did not wait; sdp_outcome() tells the result */
 };

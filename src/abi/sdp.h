@@ -22,6 +22,12 @@
 
 #define ABI_SDP_FAMILY 27 /* AF_INET_SDP */
 
+/* A program's SDP socket is one of AF_UNIX, whose abstract name begins with these words and the kind.
+ * One that listens has this priority (SO_PRIORITY). */
+#define ABI_SDP_NAME	       "softib-sdp:"
+#define ABI_SDP_KIND_BOUND     'b'
+#define ABI_SDP_LISTENING_PRIO 1
+
 enum abi_sdp_op {
 	/* With or without a descriptor: a TCP socket that is bound to the same port. It
 	 * listens along with this one, and comes back if CONNECT fails. */

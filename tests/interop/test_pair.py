@@ -98,6 +98,35 @@ def test_a_server_that_serves_for_ever(pair):
     assert (done.returncode, done.stdout) == (0, "PING n2\n")
 
 
+# as SERVER and CLIENT, and says what its descriptor is: the kernel's word, not libsdp's
+SDP_SERVER = """
+import socket, sys
+listener = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+client, peer = listener.accept()
+client.sendall(peer[0].encode())
+client.recv(1)
+"""
+SDP_CLIENT = """
+import os, socket, sys
+address, port = sys.argv[1].split(":")
+server = socket.create_connection((address, int(port)))
+inode = str(os.fstat(server.fileno()).st_ino)
+unix = any(inode in line.split() and "@softib-sdp:" in line for line in open("/proc/net/unix"))
+print(address, server.recv(100).decode(), "sdp" if unix else "tcp")
+"""
+
+
+@pytest.mark.parametrize("net", ["host", "node"])
+def test_programs_joined_by_sdp(pair, net):
+    """The server's SDP socket is the one that is waited for, and the client gets its address of IP over
+    InfiniBand."""
+    port = next(_ports)
+    done = pair_of(pair, "--sdp", "--net", net, "--timeout", "20", "--", *python(SDP_SERVER, port), "--",
+                   *python(SDP_CLIENT, f"{{}}:{port}"))
+    assert done.stdout == "10.1.0.1 10.1.0.2 sdp\n", done.stderr
+    assert done.returncode == 0, done.stderr
+
+
 def test_ready_by_what_it_prints(pair):
     """Its lines come as they are printed, though no newline follows the text."""
     done = pair_of(pair, "--ready", "ready: 7", "--end-server", "--",

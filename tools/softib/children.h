@@ -41,7 +41,7 @@ void children_end(int signal_fd, void (*ended)(pid_t pid, int status, void *arg)
 /** exit_status() - convert a wait status to an exit status as a shell does (128 + signal) */
 int exit_status(int status);
 
-/** children_listen() - does a descendant listen on a TCP port?
+/** children_listen() - does a descendant listen on a TCP port, or an SDP port?
  *  It reads /proc, because a connection would be accepted by the server. */
 bool children_listen(void);
 

@@ -61,6 +61,9 @@ static error_t parse_pair(int key, char *arg, struct argp_state *state)
 	case 'D':
 		args->pair.server.at.devices = args->pair.client.at.devices = true;
 		return 0;
+	case 'S':
+		args->pair.server.at.sdp = args->pair.client.at.sdp = true;
+		return 0;
 	case 'N':
 		args->pair.server.at.no_namespace = args->pair.client.at.no_namespace =
 			true;
@@ -186,7 +189,7 @@ static int find_nodes(struct pair_args *args)
 static const struct argp_option pair_options[] = {
 	{"ready", 'r', "TEXT", 0,
 	 "start the client when the server has printed TEXT; default: when it listens on "
-	 "a TCP port",
+	 "a TCP or SDP port",
 	 0},
 	{"no-wait", 'w', NULL, 0, "start the client at once", 0},
 	{"end-server", 'e', NULL, 0,
@@ -196,6 +199,7 @@ static const struct argp_option pair_options[] = {
 	{"timeout", 'T', "SECONDS", 0,
 	 "how long to wait for the server to be ready; default 120, 0 for ever", 0},
 	{"net", KEY_NET, "NET", 0, OPTION_NET ", in place of the fabric's setting", 0},
+	{"sdp", 'S', NULL, 0, OPTION_SDP, 0},
 	{"no-namespace", 'N', NULL, 0,
 	 "show the machine's own /sys and /dev; ibstat does not work then", 0},
 	{"devices", 'D', NULL, 0,
@@ -216,6 +220,7 @@ static const char pair_doc[] =
 	"  softib pair -- ib_write_bw -a\n"
 	"  softib pair --fabric lab n3 n7 -- ib_send_lat -s 4096\n"
 	"  softib pair --devices -- ucx_perftest -t tag_lat\n"
+	"  softib pair --sdp --end-server -- iperf3 -s -- iperf3 -c {}\n"
 	"  softib pair --end-server -- ./server --port 7000 -- ./client --to {}:7000\n"
 	"  softib run --topology fattree:2,4 -- softib pair n1 n4 -- ibv_rc_pingpong\n";
 

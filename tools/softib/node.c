@@ -68,7 +68,7 @@ static void place_port(struct node_port *port, struct json_object *address)
 	port->number = (int)number_of(address, "port");
 }
 
-/* Let @at be at @node. The nodes that share the machine's network are met at its address. */
+/* Let @at be at @node. The nodes that share the machine's network are met at its address, except by SDP. */
 static void place_at(struct node_place *at, struct json_object *node)
 {
 	struct json_object *addresses = member_of(node, "addresses");
@@ -82,7 +82,7 @@ static void place_at(struct node_place *at, struct json_object *node)
 	snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
 	snprintf(at->adapter, sizeof(at->adapter), "%s", text_of(node, "name"));
 	snprintf(at->address, sizeof(at->address), "%s",
-		 at->net == NET_NODE && *own ? own : "127.0.0.1");
+		 (at->net == NET_NODE || at->sdp) && *own ? own : "127.0.0.1");
 }
 
 /* Keep which of the adapters of a host @name names; one that names none, such as a port's
