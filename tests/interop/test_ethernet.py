@@ -100,17 +100,25 @@ def test_ucx(roce):
 MAC = "02:73:69:00:00:{:02}".format
 
 
-def test_raw_packets(roce):
+UDP4 = ["-j", "10.0.0.1", "-J", "10.0.0.2", "-k", "5001", "-K", "5000"]
+UDP6 = ["-j", "fd00::1", "-J", "fd00::2", "-k", "5001", "-K", "5000", "--raw_ipv6"]
+
+
+@pytest.mark.parametrize("extra", [[], [*UDP4, "--tcp"], UDP6, ["--vlan_en", "--vlan_pcp", "3"],
+                                   ["--promiscuous"], ["--sniffer"], [*UDP4, "--hop_limit=3"], ["--use-srq"],
+                                   ["--recv_post_list=10"]],
+                         ids="_".join)
+def test_raw_packets(roce, extra):
     """Frames from one raw packet QP to another, steered by the MAC address. The sender does
     not wait for its receiver, so it sends again until that has had enough."""
-    args = ["-d", "softib0", "-n", "300", "-s", "1000", "-F"]
+    args = ["-d", "softib0", "-n", "300", "-s", "1000", "-F", *extra]
     server = roce.start("n1", "raw_ethernet_bw", "--server", "-B", MAC(1), "-E", MAC(2), *args)
 
     def send():
         roce.run("n2", "raw_ethernet_bw", "--client", "-B", MAC(2), "-E", MAC(1), *args)
         return server.poll() is not None
 
-    wait_until(send, "the server has received 300 frames")
+    wait_until(send, "the server has received its frames")
     out = roce.finish(server)
     assert server.returncode == 0 and re.search(r"^ 1000 +300 ", out, re.M), out
 
@@ -130,15 +138,20 @@ def test_flows_of_raw_packets(roce):
     assert server.returncode == 0 and re.search(r"^ 1000 +300 ", out, re.M), out
 
 
-def test_latency_of_raw_packets(roce):
+# perftest's bursts need pacing by the adapter, at least 16 frames in a burst, and a completion of each
+BURSTS = ["--rate_limit_type=PP", "--rate_units=M", "--rate_limit=1000", "--burst_size=100", "-Q", "1"]
+
+
+@pytest.mark.parametrize("program,extra", [("raw_ethernet_lat", []), ("raw_ethernet_burst_lat", BURSTS)])
+def test_latency_of_raw_packets(roce, program, extra):
     """A frame that comes before the server is ready is lost, and then both wait: again."""
-    args = ["-d", "softib0", "-n", "100", "-s", "100", "-F"]
+    args = ["-d", "softib0", "-n", "100", "-s", "100", "-F", *extra]
 
     def exchanged():
-        server = roce.start("n1", "raw_ethernet_lat", "--server", "-B", MAC(1), "-E", MAC(2), *args)
+        server = roce.start("n1", program, "--server", "-B", MAC(1), "-E", MAC(2), *args)
         wait_until(lambda: any(row["details"] == "RAW, RTS" for row in roce.user_resources()
                                if row["type"] == "qp"), "its QP is up")
-        out = roce.run("n2", "timeout", "5", "raw_ethernet_lat", "--client", "-B", MAC(2), "-E",
+        out = roce.run("n2", "timeout", "5", program, "--client", "-B", MAC(2), "-E",
                        MAC(1), *args, check=False)
         if not re.search(r"^ 100 +100 ", out, re.M):
             server.kill()
@@ -146,6 +159,13 @@ def test_latency_of_raw_packets(roce):
         return server.returncode == 0
 
     wait_until(exchanged, "100 frames went there and back")
+
+
+def test_bursts_without_pacing(roce):
+    """perftest chooses the rate limit that it refuses of its latency tests."""
+    out = roce.run("n2", "raw_ethernet_burst_lat", "--client", "-B", MAC(2), "-E", MAC(1), "-d", "softib0", "-F",
+                   status=1)
+    assert "SW Rate limiter cann't be executed on non-BW" in out, out
 
 
 def test_rate_of_rules(roce):

@@ -102,7 +102,7 @@ REFUSED = [
     ("ib_send_bw --run_infinitely -b", "not supported in SEND Bidirectional BW test"),
     ("ib_write_bw --use-null-mr", "unrecognized option '--use-null-mr'"),
 ]
-# refused by both sides when they have met: a queue pair, counters or pages that are not there
+# refused by both sides when they have met, or when they make their objects
 REFUSED_LATER = [
     ("ib_send_bw -c SRD", "Unable to create QP"),
     ("ib_write_bw -c DC --log_dci_streams=2", "Unable to create QP"),
@@ -300,6 +300,19 @@ def test_report_in_a_file(pair, tmp_path):
     assert re.search(rf"BW_average: {re.escape(average)}\b", text), (out, text)
     with pytest.raises(json.JSONDecodeError):
         json.loads(text)
+
+
+@pytest.mark.only_root("it sets huge pages aside, and gives them back")
+@pytest.mark.parametrize("args", ["ib_write_bw", "ib_send_lat -c UD"])
+def test_huge_pages(pair, args):
+    pages = Path("/proc/sys/vm/nr_hugepages")
+    before = pages.read_text()
+    pages.write_text(str(int(before) + 16))
+    try:
+        _, out = pair.pair(*args.split(), "-F", "-n", "100", "--use_hugepages")
+    finally:
+        pages.write_text(before)
+    assert table_rows(out), out
 
 
 def test_two_ports_at_once():
