@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -48,13 +49,28 @@ static ssize_t told(int fd, size_t n, ssize_t ret)
 	return -1;
 }
 
-/* The kernel would let a read of a socket that is bound wait for softibd, and take what accept() is
- * to find. recvmsg() is not asked: this library itself reads so. */
+/* A socket that is bound is a session with softibd. The kernel would let a read of it wait for softibd, and
+ * take what accept() is to find; what is written would be a request. */
+static bool is_session(int fd)
+{
+	return sdp_begin() && !sdp_session_talks() && sdp_is_unconnected(fd);
+}
+
 static bool refuses_read(int fd)
 {
-	if (!sdp_begin() || !sdp_is_unconnected(fd))
+	if (!is_session(fd))
 		return false;
 	errno = ENOTCONN;
+	return true;
+}
+
+static bool refuses_write(int fd, int flags)
+{
+	if (!is_session(fd))
+		return false;
+	if (!(flags & MSG_NOSIGNAL))
+		raise(SIGPIPE);
+	errno = EPIPE;
 	return true;
 }
 
@@ -107,6 +123,8 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	ssize_t ret;
 
+	if (refuses_read(fd))
+		return -1;
 	if (!sdp_begin() || !sdp_read(fd, msg, flags, &ret))
 		return told(fd, 1, sdp_libc.recvmsg(fd, msg, flags));
 	if (ret >= 0)
@@ -118,6 +136,8 @@ EXPORT ssize_t send(int fd, const void *bytes, size_t n, int flags)
 {
 	ssize_t ret;
 
+	if (refuses_write(fd, flags))
+		return -1;
 	return writes(fd, &(struct iovec){(void *)bytes, n}, 1, flags, &ret) ?
 		       ret :
 		       sdp_libc.send(fd, bytes, n, flags);
@@ -136,6 +156,8 @@ EXPORT ssize_t sendto(int fd, const void *bytes, size_t n, int flags, const stru
 {
 	ssize_t ret;
 
+	if (refuses_write(fd, flags))
+		return -1;
 	if (addr && ignores_address(fd))
 		return send(fd, bytes, n, flags);
 	return !addr && writes(fd, &(struct iovec){(void *)bytes, n}, 1, flags, &ret) ?
@@ -147,6 +169,8 @@ EXPORT ssize_t write(int fd, const void *bytes, size_t n)
 {
 	ssize_t ret;
 
+	if (refuses_write(fd, 0))
+		return -1;
 	return writes(fd, &(struct iovec){(void *)bytes, n}, 1, 0, &ret) ?
 		       ret :
 		       sdp_libc.write(fd, bytes, n);
@@ -156,6 +180,8 @@ EXPORT ssize_t writev(int fd, const struct iovec *parts, int num_parts)
 {
 	ssize_t ret;
 
+	if (refuses_write(fd, 0))
+		return -1;
 	return are_sound(parts, num_parts) && writes(fd, parts, (size_t)num_parts, 0, &ret) ?
 		       ret :
 		       sdp_libc.writev(fd, parts, num_parts);
@@ -165,6 +191,8 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	ssize_t ret;
 
+	if (refuses_write(fd, flags))
+		return -1;
 	return sdp_begin() && sdp_write(fd, msg, flags, &ret) ? ret :
 								sdp_libc.sendmsg(fd, msg, flags);
 }

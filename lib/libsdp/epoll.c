@@ -359,6 +359,26 @@ static int wait_once(const struct wait *c, bool *again)
 	return n > c->max ? c->max : n;
 }
 
+static bool has_error(const struct instance *it, const struct epoll_event *event)
+{
+	for (unsigned int i = 0; it && i < it->num; i++)
+		if (it->notes[i].event.data.u64 == event->data.u64 && sdp_memory_has_error(it->notes[i].fd))
+			return true;
+	return false;
+}
+
+/* A connection that was reset has an error, which the kernel does not know of a Unix socket. */
+static void add_errors(int epoll, struct epoll_event *events, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (!(events[i].events & EPOLLHUP))
+			continue;
+		pthread_mutex_lock(&lock);
+		events[i].events |= has_error(find(epoll), &events[i]) ? EPOLLERR : 0;
+		pthread_mutex_unlock(&lock);
+	}
+}
+
 static int wait_for_events(const struct wait *c)
 {
 	bool again = true;
@@ -368,6 +388,7 @@ static int wait_for_events(const struct wait *c)
 		return ask_kernel(c, c->max, true);
 	while (again)
 		n = wait_once(c, &again);
+	add_errors(c->epoll, c->events, n);
 	return n;
 }
 

@@ -44,7 +44,8 @@ static uint32_t bind_flags(int fd)
 /* Return: the options of @fd that a Unix socket cannot store, as enum sdp_flags */
 static uint8_t flags_of(int fd)
 {
-	return (uint8_t)((option_of(fd, SOL_SOCKET, SO_REUSEPORT) ? SDP_REUSEPORT : 0) |
+	return (uint8_t)((sdp_is_forced(fd) ? SDP_FORCED : 0) |
+			 (option_of(fd, SOL_SOCKET, SO_REUSEPORT) ? SDP_REUSEPORT : 0) |
 			 (option_of(fd, IPPROTO_IPV6, IPV6_V6ONLY) ? SDP_V6ONLY : 0));
 }
 
@@ -241,13 +242,37 @@ static int connect_by(const struct connecting *c, int session, int *tcp)
 	return !ret && pending ? -EINPROGRESS : ret;
 }
 
-/* connect() of a socket whose connection attempt is under way, with the errors of connect(2). Return:
+/* Make the descriptor a TCP socket again, which can be connected. Return: 0; -errno */
+static int become_tcp(int fd, const struct sdp_name *name)
+{
+	const int on = 1;
+	int tcp = sdp_libc.socket(name->names.local.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+
+	if (tcp < 0)
+		return -errno;
+	sdp_copy_options(fd, tcp);
+	if (name->flags & SDP_FORCED)
+		sdp_force(tcp);
+	if (name->flags & SDP_REUSEPORT)
+		sdp_libc.setsockopt(tcp, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+	if (name->flags & SDP_V6ONLY)
+		sdp_libc.setsockopt(tcp, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	return sdp_take_place(fd, tcp);
+}
+
+/* connect() of a socket whose connection attempt is under way or has failed, with the errors of Linux: the
+ * one of the attempt, unless SO_ERROR has told it, and then the socket can be connected again. Return:
  * -errno */
-static int again(int fd)
+static int again(int fd, const struct sdp_name *name)
 {
 	int outcome = sdp_outcome(fd);
+	bool told;
 
-	return outcome == -EINPROGRESS ? -EALREADY : outcome ? outcome : -EISCONN;
+	if (outcome == -EINPROGRESS || !outcome)
+		return outcome ? -EALREADY : -EISCONN;
+	told = !option_of(fd, SOL_SOCKET, SO_ERROR);
+	become_tcp(fd, name);
+	return told ? -ECONNABORTED : outcome;
 }
 
 /* connect() of a socket that is an SDP socket already. */
@@ -265,7 +290,7 @@ static int connect_bound(int fd, const struct sdp_name *name, const struct socka
 	if (!sdp_address_of(&address, addr, len))
 		return fail(-EAFNOSUPPORT);
 	if (name->kind == SDP_PENDING)
-		return fail(again(fd));
+		return fail(again(fd, name));
 	if (name->kind == SDP_CONNECTED || sdp_is_listening(fd))
 		return fail(-EISCONN);
 	ret = connect_by(&c, fd, &tcp);

@@ -66,19 +66,32 @@ bool sdp_memory_is_of(const struct sdp_memory *m, int fd)
 	return false;
 }
 
-int sdp_memory_take_error(int fd)
+/* @take: the error is reported with this. Return: the word in which softibd has put it */
+static uint32_t error_of(int fd, bool take)
 {
 	struct sdp_memory *m = sdp_memory_enter(fd);
 	_Atomic uint32_t *word;
-	int error = 0;
+	uint32_t error = 0;
 
 	if (!m)
 		return 0;
 	word = &m->memory->half[m->side].error;
 	if (atomic_load(word) && sdp_memory_is_of(m, fd))
-		error = (int)atomic_exchange(word, 0);
+		error = take ? atomic_exchange(word, 0) : atomic_load(word);
 	sdp_memory_leave(fd);
-	return error < 0 || error > ERRNO_MAX ? ECONNRESET : error; /* the peer can write to this memory */
+	return error;
+}
+
+int sdp_memory_take_error(int fd)
+{
+	const uint32_t error = error_of(fd, true);
+
+	return error > ERRNO_MAX ? ECONNRESET : (int)error; /* the peer can write to this memory */
+}
+
+bool sdp_memory_has_error(int fd)
+{
+	return error_of(fd, false) != 0;
 }
 
 void sdp_memory_note_linger(int fd)

@@ -99,7 +99,7 @@ enum sdp_kind {
 };
 
 /* Options of SOL_SOCKET and IPPROTO_IPV6 that a Unix socket cannot store. */
-enum sdp_flags { SDP_REUSEPORT = 1 << 0, SDP_V6ONLY = 1 << 1 };
+enum sdp_flags { SDP_REUSEPORT = 1 << 0, SDP_V6ONLY = 1 << 1, SDP_FORCED = 1 << 2 /* sdp_is_forced() */ };
 
 /** struct sdp_name - the state of an SDP socket. @flags: enum sdp_flags */
 struct sdp_name {
@@ -185,6 +185,10 @@ int sdp_session_ask(int session, const struct abi_sdp_request *request, const in
  *  -errno; -ENETDOWN: softibd has ended */
 int sdp_session_accept(int session, struct abi_sdp_names *names, int *memory);
 
+/** sdp_session_talks() - is this thread in one of these functions? Then it, and not the program, sends and
+ *  receives on the program's descriptor, which is the session of a socket that is bound */
+bool sdp_session_talks(void);
+
 /* --- memory.c --- */
 
 /** struct sdp_memory - the shared memory of a connection, whose socket is @inode of @device. @side: index
@@ -211,6 +215,8 @@ bool sdp_memory_is_of(const struct sdp_memory *m, int fd);
 /** sdp_memory_take_error() - Return: the error by which the connection has ended, if it has not been
  *  reported to the program; 0: no error is known */
 int sdp_memory_take_error(int fd);
+/** sdp_memory_has_error() - has the connection ended by an error that has not been reported? */
+bool sdp_memory_has_error(int fd);
 /** sdp_memory_note_linger() - tell softibd whether close() of @fd resets the connection (SO_LINGER with a
  *  time of 0) */
 void sdp_memory_note_linger(int fd);

@@ -14,6 +14,14 @@
 #include "abi/session.h"
 #include "sdp_private.h"
 
+/* The functions of abi call sendmsg() and recvmsg(), which are those of bytes.c. */
+static __thread bool talks __attribute__((tls_model("initial-exec")));
+
+bool sdp_session_talks(void)
+{
+	return talks;
+}
+
 /* Like abi_endpoint_connect(), but call libc's socket() and connect() in place of this library's. */
 static int connect_to(const char *dir)
 {
@@ -86,11 +94,13 @@ int sdp_session_open(void)
 int sdp_session_ask(int session, const struct abi_sdp_request *request, const int *fds,
 		    unsigned int num_fds, struct abi_sdp_names *names, int *returned)
 {
-	int passed = -1;
-	int ret = abi_send_fds(session, request, sizeof(*request), fds, num_fds, 0);
+	int passed = -1, ret;
 
+	talks = true;
+	ret = abi_send_fds(session, request, sizeof(*request), fds, num_fds, 0);
 	if (!ret)
 		ret = receive(session, names, &passed);
+	talks = false;
 	if (returned)
 		*returned = passed;
 	else if (passed >= 0)
@@ -103,9 +113,13 @@ int sdp_session_accept(int session, struct abi_sdp_names *names, int *memory)
 	struct abi_reply reply;
 	struct iovec parts[2] = {{&reply, sizeof(reply)}, {names, sizeof(*names)}};
 	int fds[2] = {-1, -1};
-	ssize_t n = abi_receivev(session, parts, 2, 0, fds, 2);
-	const int fd = fds[0];
+	ssize_t n;
+	int fd;
 
+	talks = true;
+	n = abi_receivev(session, parts, 2, 0, fds, 2);
+	talks = false;
+	fd = fds[0];
 	if (n < 0)
 		return (int)n;
 	if (!n)

@@ -135,6 +135,14 @@ static int add_rings_to_poll(const struct sdp_watches *w, struct pollfd *fds, in
 	return n;
 }
 
+/* A connection that was reset has an error, which the kernel's poll() of a Unix socket does not know. */
+static void add_errors_to_poll(struct pollfd *fds, nfds_t num_fds, int n)
+{
+	for (nfds_t i = 0; n > 0 && i < num_fds; i++)
+		if (fds[i].revents & POLLHUP && sdp_memory_has_error(fds[i].fd))
+			fds[i].revents |= POLLERR;
+}
+
 static int poll_with_rings(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 			   const sigset_t *mask)
 {
@@ -152,6 +160,7 @@ static int poll_with_rings(struct pollfd *fds, nfds_t n, const struct timespec *
 	ready = w.num && sdp_watches_begin(&w, waits);
 	ret = sdp_libc.ppoll(fds, n, ready ? &zero : timeout, mask);
 	ret = add_rings_to_poll(&w, fds, ret);
+	add_errors_to_poll(fds, n, ret);
 	sdp_watches_end(&w, w.num && waits && !ready);
 	return ret;
 }

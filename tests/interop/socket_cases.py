@@ -104,6 +104,9 @@ def aborted_server(s):
     wait_for(s, select.POLLIN)
     wait_for(s, RDHUP)
     yield "ERR" in events(s)
+    with select.epoll() as poll:
+        poll.register(s, select.EPOLLIN)
+        yield bool(poll.poll(0)[0][1] & select.EPOLLERR)
     yield outcome(s.recv, 9), outcome(s.recv, 9), outcome(s.send, b"x"), error_of(s)
 
 
@@ -411,11 +414,22 @@ def unconnected():
     yield outcome(s.shutdown, socket.SHUT_WR), outcome(s.accept), s.getsockname()
 
 
+def broken_pipes(s):
+    """What comes of writes to a socket that has no peer."""
+    signals = []
+    before = signal.signal(signal.SIGPIPE, lambda *_: signals.append("SIGPIPE"))
+    found = [outcome(s.send, b"x"), outcome(s.sendmsg, [b"x"]), outcome(s.send, b"x", socket.MSG_NOSIGNAL),
+             raw("write", s.fileno(), b"x", 1), raw("writev", s.fileno(), vectors(1)[0], 1)]
+    signal.signal(signal.SIGPIPE, before)
+    return found, len(signals)
+
+
 def bound():
     s, t = alone(), alone()
     s.bind((ADDRESS, 0))
     yield addresses_of(s), events(s), outcome(s.getpeername)
     yield outcome(s.bind, (ADDRESS, 0)), outcome(s.accept), outcome(t.bind, s.getsockname())
+    yield outcome(s.recvmsg, 9), *broken_pipes(s)
     for one in (s, t):
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.listen()
@@ -434,6 +448,9 @@ def listening():
     yield raw("accept", s.fileno(), None, None)
     buffer = ctypes.create_string_buffer(9)
     yield outcome(s.recv, 9), raw("read", s.fileno(), buffer, 9), outcome(s.recv, 9, socket.MSG_PEEK)
+    yield outcome(s.recvmsg, 9), *broken_pipes(s)
+    client = socket.create_connection(s.getsockname())
+    yield outcome(client.send, b"accepted"), s.accept()[0].recv(99).decode()
 
 
 def bound_again():
@@ -463,6 +480,24 @@ def refused_twice():
     yield outcome(s.connect, NOBODY), outcome(s.connect, NOBODY)
 
 
+def refused_later():
+    """The same with a call that does not wait, whose error is read or not."""
+    listener = alone()
+    listener.bind((ADDRESS, 0))
+    listener.listen()
+    for asks in (True, False):
+        s = alone()
+        s.setblocking(False)
+        outcome(s.connect, NOBODY)
+        wait_for(s, select.POLLOUT)
+        if asks:
+            yield error_of(s)
+        yield outcome(s.connect, NOBODY) in ("ECONNREFUSED", "ECONNABORTED")
+        s.setblocking(True)
+        yield outcome(s.connect, listener.getsockname()), outcome(s.send, b"late")
+        yield listener.accept()[0].recv(99).decode()
+
+
 def unreachable():
     for address in ("255.255.255.255", "224.0.0.1"):
         yield outcome(alone().connect, (address, PORT))
@@ -471,7 +506,7 @@ def unreachable():
     yield raw("bind", s.fileno(), ctypes.c_void_p(8), 16), raw("bind", s.fileno(), b"\2\0", 2)
 
 
-ALONE = [unconnected, bound, listening, bound_again, refused, refused_twice, unreachable]
+ALONE = [unconnected, bound, listening, bound_again, refused, refused_twice, refused_later, unreachable]
 CONNECTED = ["aborted", "error_by_option", "abort_behind_data", "closed_unread", "closed", "half_closed",
              "shut_for_reading", "shut", "counts", "flags", "time_outs", "bad_pointers", "vectors", "nothing",
              "addresses", "files", "options", "edges"]
