@@ -72,17 +72,11 @@ void sdp_channel_join(struct sdp_conn *c, struct sdp_conn *from)
 	c->channel->end[1] = c;
 }
 
-/* Programs may keep their mappings as long as they like, but not the pages, except for the one
- * that has the errors of which they were not told yet. */
+/* Programs may keep their mappings as long as they like, but not the pages, except for the one that has the
+ * errors: they may read it at any time. */
 static void give_back(struct abi_sdp_memory *memory)
 {
-	const u32 error[2] = {atomic_load(&memory->half[0].error),
-			      atomic_load(&memory->half[1].error)};
-
-	madvise(memory, sizeof(*memory), MADV_REMOVE);
-	for (int i = 0; i < 2; i++)
-		if (error[i])
-			atomic_store(&memory->half[i].error, error[i]);
+	madvise(memory->ring, sizeof(memory->ring), MADV_REMOVE);
 }
 
 static void destroy(struct sdp_channel *ch)
