@@ -39,6 +39,7 @@ bool sdp_begin(void)
 {
 	if (sdp_libc.setsockopt)
 		return is_active;
+	FIND(shutdown);
 	FIND(close);
 	FIND(read);
 	FIND(readv);
@@ -163,6 +164,28 @@ EXPORT int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 		return -1;
 	}
 	return sdp_address_put(&name.names.peer, addr, len);
+}
+
+/* Is there nothing that shutdown() could end? */
+static bool has_no_connection(int fd)
+{
+	struct sdp_name name;
+
+	if (!sdp_name_get(fd, &name))
+		return false;
+	if (name.kind == SDP_BOUND)
+		return !sdp_is_listening(fd);
+	return !sdp_is_connected(fd, &name) &&
+	       !(name.kind == SDP_PENDING && sdp_outcome(fd) == -EINPROGRESS);
+}
+
+EXPORT int shutdown(int fd, int how)
+{
+	if (sdp_begin() && has_no_connection(fd)) {
+		errno = ENOTCONN;
+		return -1;
+	}
+	return sdp_libc.shutdown(fd, how);
 }
 
 EXPORT int getsockopt(int fd, int level, int option, void *value, socklen_t *len)

@@ -142,10 +142,18 @@ int sdp_outcome(int fd)
 	return error < 0 ? -EINPROGRESS : -error;
 }
 
+/* Both ends have closed the connection, or it was reset: by TCP it is in state CLOSED now. */
+static bool is_closed(int fd)
+{
+	struct pollfd p = {.fd = fd};
+
+	return sdp_libc.poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
 bool sdp_is_connected(int fd, const struct sdp_name *name)
 {
-	return name->kind == SDP_CONNECTED ||
-	       (name->kind == SDP_PENDING && !sdp_outcome(fd));
+	return (name->kind == SDP_CONNECTED || (name->kind == SDP_PENDING && !sdp_outcome(fd))) &&
+	       !is_closed(fd);
 }
 
 bool sdp_is_tcp(int fd, int *family)

@@ -46,6 +46,7 @@ struct sdp_libc {
 	int (*getpeername)(int, struct sockaddr *, socklen_t *);
 	int (*getsockopt)(int, int, int, void *, socklen_t *);
 	int (*setsockopt)(int, int, int, const void *, socklen_t);
+	int (*shutdown)(int, int);
 	int (*close)(int);
 	ssize_t (*read)(int, void *, size_t);
 	ssize_t (*readv)(int, const struct iovec *, int);
@@ -115,7 +116,8 @@ int sdp_name_set(int fd, const struct sdp_name *name);
 /** sdp_outcome() - Return: the result of the connection attempt of a socket of kind SDP_PENDING: 0: it is
  *  connected; -EINPROGRESS; -errno: it has failed */
 int sdp_outcome(int fd);
-/** sdp_is_connected() - is the socket connected now? */
+/** sdp_is_connected() - is the socket connected now? It is not any more when both ends have closed the
+ *  connection, or it was reset */
 bool sdp_is_connected(int fd, const struct sdp_name *name);
 /** sdp_is_tcp() - is @fd a stream socket of AF_INET or AF_INET6? Then *@family is set to its family */
 bool sdp_is_tcp(int fd, int *family);
