@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
@@ -256,6 +257,17 @@ static ssize_t by_socket(struct call *c, size_t bytes, int flags, bool writes)
 	return n;
 }
 
+/* Nobody reads what the call would write, which fails by the error of the connection, if it was reset; if
+ * not, by EPIPE and SIGPIPE. */
+static void fail_without_reader(const struct call *c)
+{
+	const int error = sdp_memory_take_error(c->fd);
+
+	if (!error && !(c->flags & MSG_NOSIGNAL))
+		raise(SIGPIPE);
+	errno = error ? error : EPIPE;
+}
+
 static ssize_t write_to_socket(struct call *c)
 {
 	ssize_t n;
@@ -264,8 +276,10 @@ static ssize_t write_to_socket(struct call *c)
 		wait_for_lease(c);
 		return 0; /* try again, perhaps by the ring */
 	}
-	n = by_socket(c, SOCKET_BYTES, c->flags, true);
+	n = by_socket(c, SOCKET_BYTES, c->flags | MSG_NOSIGNAL, true);
 	c->done += n > 0 ? (size_t)n : 0;
+	if (n < 0 && errno == EPIPE && !c->done)
+		fail_without_reader(c);
 	return n;
 }
 
@@ -549,6 +563,23 @@ static bool is_told(const struct call *c, const struct sdp_memory *m)
 	return error != 0;
 }
 
+/* A write that does not use the ring. Return: as sendmsg(2) */
+static ssize_t write_without_ring(const struct call *c)
+{
+	const ssize_t n = sdp_libc.sendmsg(c->fd, c->msg, c->flags | MSG_NOSIGNAL);
+
+	if (n < 0 && errno == EPIPE)
+		fail_without_reader(c);
+	return n;
+}
+
+static ssize_t write_by(struct call *c, struct sdp_memory *m)
+{
+	if (is_told(c, m))
+		return -1;
+	return begins(c, m, true) ? write_all(c) : write_without_ring(c);
+}
+
 bool sdp_write(int fd, const struct msghdr *msg, int flags, ssize_t *n)
 {
 	struct call c = {.fd = fd, .flags = flags, .msg = msg};
@@ -557,9 +588,9 @@ bool sdp_write(int fd, const struct msghdr *msg, int flags, ssize_t *n)
 
 	if (!m)
 		return false;
-	is_ours = is_told(&c, m) || begins(&c, m, true);
+	is_ours = is_sound(msg) && sdp_memory_is_of(m, fd);
 	if (is_ours)
-		*n = c.half ? write_all(&c) : -1;
+		*n = write_by(&c, m);
 	sdp_memory_leave(fd);
 	return is_ours;
 }

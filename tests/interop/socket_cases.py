@@ -137,6 +137,33 @@ def abort_behind_data_client(s):
     aborted_client(s)
 
 
+def fill(s):
+    """Until the other side would have to read."""
+    s.setblocking(False)
+    while isinstance(outcome(s.send, bytes(8192)), int):
+        pass
+    s.setblocking(True)
+
+
+def reset_when_full_server(s):
+    """A write that waits for the other side to read ends when that is gone."""
+    step()
+    fill(s)
+    step()
+    result = 0
+    while isinstance(result, int):
+        result = outcome(s.send, bytes(1000))
+    yield result, outcome(s.send, b"x")
+    step()
+
+
+def reset_when_full_client(s):
+    fill(s)
+    step()
+    step()
+    aborted_client(s)
+
+
 def closed_unread_server(s):
     wait_for(s, select.POLLIN)
     s.close()
@@ -429,7 +456,7 @@ def bound():
     s.bind((ADDRESS, 0))
     yield addresses_of(s), events(s), outcome(s.getpeername)
     yield outcome(s.bind, (ADDRESS, 0)), outcome(s.accept), outcome(t.bind, s.getsockname())
-    yield outcome(s.recvmsg, 9), *broken_pipes(s)
+    yield outcome(s.recvmsg, 9), *broken_pipes(s), outcome(s.shutdown, socket.SHUT_WR)
     for one in (s, t):
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.listen()
@@ -507,7 +534,7 @@ def unreachable():
 
 
 ALONE = [unconnected, bound, listening, bound_again, refused, refused_twice, refused_later, unreachable]
-CONNECTED = ["aborted", "error_by_option", "abort_behind_data", "closed_unread", "closed", "half_closed",
+CONNECTED = ["aborted", "error_by_option", "abort_behind_data", "reset_when_full", "closed_unread", "closed", "half_closed",
              "shut_for_reading", "shut", "counts", "flags", "time_outs", "bad_pointers", "vectors", "nothing",
              "addresses", "files", "options", "edges"]
 

@@ -24,7 +24,7 @@ MODULES = ["test_socket", "test_socketserver", "test_smtplib", "test_asyncio.tes
            "test_asyncio.test_server", "test_asyncio.test_ssl", "test_asyncio.test_sslproto",
            "test_asyncio.test_streams", "test_asyncio.test_unix_events", "test_asyncore", "test_epoll", "test_ftplib",
            "test_httplib", "test_httpservers", "test_imaplib", "test_logging", "test_poll", "test_poplib", "test_select",
-           "test_selectors", "test_telnetlib", "test_urllib2_localnet", "test_xmlrpc"]
+           "test_selectors", "test_ssl", "test_telnetlib", "test_urllib2_localnet", "test_xmlrpc"]
 
 pytestmark = pytest.mark.no_sanitizer("a sanitizer's runtime makes each of the 2,000 cases slower, and finds nothing new")
 

@@ -152,6 +152,7 @@ struct sdp_conn {
 	bool readable, writable; /* as far as is known */
 	bool bulk;		 /* the program's last bytes filled a message */
 	bool tx_eof, rx_eof;	 /* the program has closed; was told that the peer has */
+	bool writes_ended;	 /* the program's writes fail, as the connection was reset */
 	struct sdp_buffer *pending; /* data for which there is no message yet */
 	u32 pending_bytes;
 	bool pending_oob; /* it is out-of-band data */

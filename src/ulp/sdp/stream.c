@@ -105,14 +105,27 @@ static bool all_delivered(const struct sdp_conn *c)
 	return sdp_rx_ended(&c->sdp) && !c->reading && c->read_at == c->read_bytes;
 }
 
-/* A program that writes to a connection that was reset is told at once. */
+static bool was_reset(const struct sdp_conn *c)
+{
+	return c->sdp.end == SDP_RESET || c->sdp.end == SDP_BROKEN;
+}
+
+/* A program that writes to a connection that was reset is told at once, even if it may not read what it
+ * has not got yet. */
+static void end_writes(struct sdp_conn *c)
+{
+	if (c->writes_ended)
+		return;
+	c->writes_ended = true;
+	sdp_channel_tell(c, ECONNRESET);
+	shutdown(c->fd, SHUT_RD);
+}
+
 static void end_for_program(struct sdp_conn *c)
 {
-	const bool reset = c->sdp.end == SDP_RESET || c->sdp.end == SDP_BROKEN;
-
-	if (reset)
-		sdp_channel_tell(c, ECONNRESET);
-	shutdown(c->fd, reset ? SHUT_RDWR : SHUT_WR);
+	if (was_reset(c))
+		end_writes(c);
+	shutdown(c->fd, SHUT_WR);
 	c->rx_eof = true;
 }
 
@@ -137,6 +150,8 @@ bool sdp_stream_deliver(struct sdp_conn *c)
 	if (!c->rx_eof && all_delivered(c)) {
 		end_for_program(c);
 		sdp_ring_delivered(c, 0);
+	} else if (!c->rx_eof && was_reset(c)) {
+		end_writes(c);
 	}
 	return false;
 }
