@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "daemon/control_private.h"
+#include "fabric/topo_plan.h"
 
 void control_fail(struct control_request *req, const char *fmt, ...)
 {
@@ -105,11 +106,13 @@ int control_node_of(struct control_request *req, const char *key)
 		return -2;
 	}
 	node = topo_find(control_topology(req), name);
+	if (node < 0 && control_ops(req->control)->addresses)
+		node = topo_plan_find_host(control_ops(req->control)->addresses, name);
 	if (node < 0)
 		control_fail(
 			req,
 			"no node \"%s\" in this fabric; expected a name such as \"%s\", a "
-			"description, an id or a GUID",
+			"description, an id, a GUID or an IP address",
 			name, control_topology(req)->node[0].name);
 	return node < 0 ? -2 : node;
 }

@@ -371,6 +371,30 @@ const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsign
 	return print_ipv6(&in, plan->ipv6_bits, text);
 }
 
+static bool find_text(const struct topo_plan *plan, const char *text, unsigned *number, unsigned *port)
+{
+	struct in_addr ipv4;
+	struct in6_addr ipv6;
+
+	if (inet_pton(AF_INET, text, &ipv4) == 1)
+		return topo_plan_find_ipv4(plan, ntohl(ipv4.s_addr), number, port);
+	return inet_pton(AF_INET6, text, &ipv6) == 1 && topo_plan_find_ipv6(plan, &ipv6, number, port);
+}
+
+int topo_plan_find_host(const struct topo_plan *plan, const char *text)
+{
+	const struct topology *topo = plan->topo;
+	unsigned number, port;
+
+	if (!topo || !find_text(plan, text, &number, &port))
+		return -1;
+	topo_plan_vlan(plan, &port);
+	for (int i = 0; i < topo->num_nodes; i++)
+		if (topo->node[i].number == number)
+			return topo_host_adapter(topo, i, &port) < 0 ? -1 : i;
+	return -1;
+}
+
 const char *topo_plan_link_local(uint64_t guid, char text[TOPO_PLAN_BYTES])
 {
 	const uint64_t universal = 1ull << 57; /* of the modified EUI-64 */

@@ -70,6 +70,12 @@ void topo_plan_ipv6_of(const struct topo_plan *plan, unsigned number, unsigned p
 bool topo_plan_find_ipv6(const struct topo_plan *plan, const struct in6_addr *address,
 			 unsigned *number, unsigned *port);
 
+/** topo_plan_find_host() - the node whose port has an address by the plan
+ *  @text: IPv4 or IPv6, without the length of the prefix
+ *  Return: the index of its first adapter in the topology of topo_plan_fit(); -1: no port has it, or
+ *  it is no address */
+int topo_plan_find_host(const struct topo_plan *plan, const char *text);
+
 /** topo_plan_link_local() - the link-local address of the port with this GUID, for example
  *  "fe80::212:3456:7100:101/64"
  *  Spec: RFC 4391, section 8 */

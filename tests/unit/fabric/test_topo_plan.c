@@ -80,6 +80,34 @@ static void test_find_ipv6(void **state)
 	assert_string_equal(owner(&plan, "fd01:1::1"), "");
 }
 
+static void test_find_host(void **state)
+{
+	struct topology *topo;
+	struct topo_plan plan;
+
+	topo_plan_init(&plan);
+	assert_int_equal(topo_plan_find_host(&plan, "10.1.0.1"), -1); /* of no topology */
+	assert_int_equal(topo_load("star:3", "t", &topo, err, sizeof(err)), 0);
+	assert_int_equal(topo_plan_fit(&plan, topo, err, sizeof(err)), 0);
+	for (int i = 1; i <= 3; i++) {
+		static const char *const kinds[] = {"10.1.0.%d", "fd73:6f66:7469:6201::%d"};
+
+		for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+			char address[TOPO_PLAN_BYTES], name[8];
+
+			snprintf(address, sizeof(address), kinds[k], i);
+			snprintf(name, sizeof(name), "n%d", i);
+			assert_int_equal(topo_plan_find_host(&plan, address), topo_find(topo, name));
+		}
+	}
+	assert_int_equal(topo_plan_find_host(&plan, "10.1.0.4"), -1);
+	assert_int_equal(topo_plan_find_host(&plan, "10.2.0.1"), -1); /* a second port */
+	assert_int_equal(topo_plan_find_host(&plan, "10.1.0.0"), -1);
+	assert_int_equal(topo_plan_find_host(&plan, "n1"), -1);
+	assert_int_equal(topo_plan_find_host(&plan, ""), -1);
+	topo_free(topo);
+}
+
 static void test_link_local(void **state)
 {
 	assert_string_equal(topo_plan_link_local(0x0250000100000101, text),
@@ -280,6 +308,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_default),	   cmocka_unit_test(test_set),
 		cmocka_unit_test(test_link_local), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_find_host),
 		cmocka_unit_test(test_room),	   cmocka_unit_test(test_find_ipv6),
 		cmocka_unit_test(test_given),	   cmocka_unit_test(test_given_and_planned),
 		cmocka_unit_test(test_given_wrong),
