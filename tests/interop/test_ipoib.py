@@ -460,10 +460,12 @@ def test_the_mtu_of_the_broadcast_group(user):
 @pytest.mark.parametrize("mode", MTU)
 def test_all_nodes_ping_all_others(user, mode):
     with Fabric("star:64", up_args=("--net", "node", "--ipoib-mode", mode), user=user) as fabric:
-        done = fabric.softib("exec", "--fabric", "t", "--all", "--", "fping", "-a", "-r", "3", "-t", "2000", "-i",
-                             "1", *(f"10.1.0.{n}" for n in range(1, 65)))
-        answers = re.findall(r"^n\d+\| (10\.1\.0\.\d+)$", done, re.M)
-        assert len(answers) == 64 * 64, len(answers)
+        for network in ("10.1.0.{}", "fd73:6f66:7469:6201::{:x}"):
+            addresses = [network.format(n) for n in range(1, 65)]
+            done = fabric.softib("exec", "--fabric", "t", "--all", "--", "fping", "-a", "-r", "3", "-t", "2000", "-i",
+                                 "1", *addresses)
+            answers = re.findall(r"^n\d+\| (\S+)$", done, re.M)
+            assert sorted(answers) == sorted(64 * addresses), len(answers)
 
 
 def passed(fabric, first, last):

@@ -448,7 +448,7 @@ def test_ip_chooses_the_network(home):
 
 def talk_in_partition(fabric, mode):
     """n1 and n2 ping each other by their ib0.8001, in packets as large as @mode allows; in connected mode
-    by connections, while their ib0 have none."""
+    by connections, while their ib0 have none. n3, which is in another partition, does not answer."""
     mtu = {"datagram": 2044, "connected": 65520}[mode]
     for node in ("n1", "n2"):
         fabric.run(node, "sh", "-c", f"echo {mode} > /sys/class/net/ib0.8001/mode")
@@ -456,6 +456,9 @@ def talk_in_partition(fabric, mode):
     for address, headers in (("10.9.0.2", 28), ("fd09::2", 48)):
         size = min(mtu - headers, 65507)  # as much as ping(8) sends
         assert " 0% packet loss" in fabric.run("n1", "ping", "-c", "2", "-i", "0.2", "-M", "do", "-s", size, address), address
+    foreign = [fabric.start("n1", "ping", "-c", "1", address) for address in ("10.9.0.3", "fd09::3")]
+    assert "Destination Host Unreachable" in fabric.finish(foreign[0])
+    assert "Address unreachable" in fabric.finish(foreign[1])
     connected = {row["interface"]: row["connections"] > 0 for row in fabric.json("ipoib", "n1")}
     assert connected == {"ib0": False, "ib0.8001": mode == "connected"}
 
@@ -485,14 +488,11 @@ def test_interfaces_of_further_partitions(user):
             assert ipoib(f"n{n}", "create", pkey) == ""
             child = f"ib0.{int(pkey, 0) | 0x8000:x}"
             fabric.run(f"n{n}", "sh", "-c", f"ip addr add 10.9.0.{n}/16 dev {child}; ip addr add fd09::{n}/64 dev {child} nodad")
-        foreign = [fabric.start("n1", "ping", "-c", "1", address) for address in ("10.9.0.3", "fd09::3")]
         assert " 0% packet loss" in fabric.run("n1", "ping", "-c", "1", "10.1.0.3")
         assert re.search(r"^n2 +ib0\.8001 +yes .* 10\.9\.0\.2/16$", fabric.softib("ipoib"), re.M)
         assert "is not in this partition" in ipoib("n3", "create", "0x8001")
         assert "n2 has an interface ib0.8001 already" in ipoib("n2", "create", "0x8001")
         assert "has no IP interface of partition 0x8002" in ipoib("n1", "delete", "0x8002")
-        assert "Destination Host Unreachable" in fabric.finish(foreign[0])
-        assert "Address unreachable" in fabric.finish(foreign[1])
         full = config.read_text()
         for mode in ("datagram", "connected"):
             talk_in_partition(fabric, mode)
@@ -552,19 +552,23 @@ def test_a_remote_shell_takes_ssh_s_words(fabric):
 
     assert rsh("-x", "-o", "BatchMode=yes", "n2", "echo", "$SOFTIB_NODE;", "exit 5").stdout == "n2\n"
     assert rsh("n2", "exit 5").returncode == 5
+    for address in ("10.1.0.3", "fd73:6f66:7469:6201::3"):
+        assert rsh(address, "echo $SOFTIB_NODE").stdout == "n3\n", address
+    assert "or an IP address" in rsh("10.1.0.4", "true").stderr
     assert "leave out the user stranger" in rsh("-l", "stranger", "n2", "true").stderr
     assert rsh("stranger@n2", "true").returncode == 1 and rsh().returncode == 64
 
 
-@pytest.mark.parametrize("net", ["host", "node"])
+@pytest.mark.parametrize("net, hosts", [
+    ("host", "n1,n2,n3"), ("node", "n1,n2,n3"), ("node", "10.1.0.1,10.1.0.2,10.1.0.3")])
 @pytest.mark.parametrize("user", users(), ids=lambda user: "nobody" if user else "self")
-def test_mpirun_starts_its_daemons_on_other_nodes(user, net):
+def test_mpirun_starts_its_daemons_on_other_nodes(user, net, hosts):
     if net == "node" and not allowed(user):
         pytest.skip("the kernel allows this user no network namespaces")
     with Fabric("star:3", up_args=("--net", net), user=user) as fabric:
         done = subprocess.run([*fabric.user, fabric.program, "exec", "--fabric", "t", "n1", "--", "env",
                                "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                               "mpirun", "--host", "n1,n2,n3", "-n", "3", "sh", "-c",
+                               "mpirun", "--host", hosts, "-n", "3", "sh", "-c",
                                "echo rank $OMPI_COMM_WORLD_RANK of $SOFTIB_NODE"], env=fabric.env,
                               cwd=fabric.home, capture_output=True, text=True, timeout=TIMEOUT,
                               check=False)
