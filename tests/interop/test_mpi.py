@@ -26,6 +26,9 @@ OFI = by_libfabric("verbs;ofi_rxd")
 JOBS = {
     "open-mpi-ucx": lambda softib, ranks: ["env", "UCX_LOG_LEVEL=info", softib, "mpirun", "-n", ranks],
     "open-mpi-libfabric": lambda softib, ranks: [softib, "mpirun", "-n", ranks, *OFI],
+    # mpirun and its daemons speak by IPv6 alone
+    "open-mpi-ipv6": lambda softib, ranks: ["env", "UCX_LOG_LEVEL=info", softib, "mpirun", "-n", ranks,
+                                            "--mca", "oob_tcp_disable_ipv4_family", "1"],
     "open-mpi-rxm": lambda softib, ranks: [softib, "mpirun", "-n", ranks, *by_libfabric("verbs;ofi_rxm")],
     "mpich": lambda softib, ranks: ["env", "UCX_TLS=rc,ud,self", "mpiexec.hydra", "-n", ranks, softib, "exec",
                                     "--devices", "--ranks=all", "--"],
@@ -71,7 +74,7 @@ def test_data_is_checked(place, job, ranks, nodes):
 
 
 @pytest.mark.parametrize("job, ranks, nodes", [
-    ("open-mpi-ucx", 8, 4), ("open-mpi-rxm", 2, 2), ("open-mpi-rxm", 8, 4)])
+    ("open-mpi-ucx", 8, 4), ("open-mpi-ipv6", 4, 4), ("open-mpi-rxm", 2, 2), ("open-mpi-rxm", 8, 4)])
 def test_data_is_checked_in_networks_of_nodes(place, job, ranks, nodes):
     """mpirun's hosts are the nodes, where libfabric finds the address of the adapter on its ib0."""
     _, program, _, check = place
