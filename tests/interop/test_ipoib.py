@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Programs of every day between nodes with an ib0, in datagram and in connected mode: what a host
 on an IP network runs. test_nodes.py is about the nodes themselves."""
+import ipaddress
 import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -341,6 +343,27 @@ def arp(op, sender, sender_ip, target_ip):
     return f"08060000" f"0020080014040{op:03x}{sender}{sender_ip}{'0' * 40}{target_ip}"
 
 
+def checksum(data):
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def neighbour(kind, target, link, source, hops=255, code=0, length=3, spoil=0):
+    """A frame of neighbour discovery to n1: a solicitation (135) or advertisement (136) with the option of a link
+    address. @length: of the option, in units of 8 bytes; @spoil: added to the checksum"""
+    source, target, to = (ipaddress.IPv6Address(address).packed for address in (source, target, N1_IPV6))
+    option = bytes([1 if kind == 135 else 2, length]) + bytes(2) + bytes.fromhex(link)
+    message = bytes([kind, code, 0, 0]) + struct.pack("!I", 0x60000000 if kind == 136 else 0) + target + option
+    pseudo = source + to + struct.pack("!II", len(message), 58)
+    message = message[:2] + struct.pack("!H", checksum(pseudo + message) ^ spoil) + message[4:]
+    return "86dd0000" + (struct.pack("!IHBB", 6 << 28, len(message), 58, hops) + source + to + message).hex()
+
+
+N1_IPV6, N2_IPV6, NOBODYS_IPV6 = (f"fd73:6f66:7469:6201::{n:x}" for n in (1, 2, 0x99))
+
+
 def test_frames_of_a_hostile_neighbour(fabric, mode):
     """A program on n3 sends n1 what no host sends. What is malformed is counted; n1 answers as before, and keeps the
     neighbour that it knows."""
@@ -361,7 +384,7 @@ def test_frames_of_a_hostile_neighbour(fabric, mode):
         return fabric.json("ipoib", "--fabric", "t", "n1")[0][key]
 
     def reaches_n2():
-        return " 0% packet loss" in on(fabric, "n1", "ping", "-4", "-c", "1", "-W", "5", "n2")
+        return all(" 0% packet loss" in on(fabric, "n1", "ping", version, "-c", "1", "-W", "5", "n2") for version in ("-4", "-6"))
 
     assert reaches_n2()
     malformed = ["08", "0800", "08000000", "0800000045", "08060000" + "00" * 20,  # runts
@@ -370,7 +393,13 @@ def test_frames_of_a_hostile_neighbour(fabric, mode):
                  arp(1, "00000001" + n3[8:], nobody, n1_ip), arp(1, "00ffffff" + n3[8:], nobody, n1_ip),  # QPNs
                  arp(2, n3[:8] + "ff" + n3[10:], nobody, n1_ip), arp(2, n3[:8] + "0" * 32, nobody, n1_ip),  # GIDs
                  arp(1, n3, nobody, n1_ip).replace("0020080014", "0001080006", 1),  # of Ethernet
-                 arp(9, n3, nobody, n1_ip)]  # of no operation
+                 arp(9, n3, nobody, n1_ip),  # of no operation
+                 neighbour(136, N2_IPV6, n3, NOBODYS_IPV6, hops=254),  # from beyond a router
+                 neighbour(136, N2_IPV6, n3, NOBODYS_IPV6, spoil=1), neighbour(136, N2_IPV6, n3, NOBODYS_IPV6, code=1),
+                 neighbour(136, N2_IPV6, n3, NOBODYS_IPV6, length=0), neighbour(135, N1_IPV6, n3, NOBODYS_IPV6, length=9),
+                 neighbour(136, "ff02::1", n3, NOBODYS_IPV6),  # of a group
+                 neighbour(135, N1_IPV6, "00000001" + n3[8:], NOBODYS_IPV6),
+                 neighbour(135, N1_IPV6, n3[:8] + "0" * 32, NOBODYS_IPV6)]
     before = counted("rx_errors")
     assert send(*malformed) == len(malformed)
     wait_until(lambda: counted("rx_errors") == before + len(malformed), lambda: counted("rx_errors") - before)
@@ -379,11 +408,12 @@ def test_frames_of_a_hostile_neighbour(fabric, mode):
     send(largest)
     wait_until(reaches_n2, "it has restarted, if it had to")
     known = {n["ip"]: n.get("link") for n in counted("neighbours")}  # none: it is asked for
-    send(arp(2, n3, nobody, n1_ip))  # nobody has asked
+    send(arp(2, n3, nobody, n1_ip), neighbour(136, NOBODYS_IPV6, n3, NOBODYS_IPV6))  # nobody has asked
     send(arp(1, n3, n1_ip, n1_ip))  # n1's own address
     wait_until(lambda: counted("conflicts") > state["conflicts"], "n1 has seen who claims its address")
-    assert "10.1.1.99" not in {n["ip"] for n in counted("neighbours")}
-    assert known["10.1.0.2"] == {n["ip"]: n.get("link") for n in counted("neighbours")}["10.1.0.2"]
+    later = {n["ip"]: n.get("link") for n in counted("neighbours")}
+    assert not {"10.1.1.99", NOBODYS_IPV6} & later.keys()
+    assert all(known[ip] == later[ip] for ip in ("10.1.0.2", N2_IPV6))
     assert " 0% packet loss" in on(fabric, "n4", "ping", "-4", "-c", "1", "-W", "5", "n1") and reaches_n2()
 
 
