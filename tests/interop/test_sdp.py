@@ -225,6 +225,7 @@ def test_memory_is_lent(pair):
     assert {"0x06", "0x07", "0xfd", "0xfe", "0xff"} <= set(mids), set(mids)
     assert mids.count("0xfe") + mids.count("0x05") > 4, "regions are not used again"
 
+
 def test_receive_buffers_are_resized(pair):
     """Messages that fill the server's buffers make the client ask for larger ones (ChRcvBuf), many short
     ones for the first size again; the server grants both (ChRcvBufAck)."""
