@@ -296,7 +296,7 @@ def test_mpi_by_hostfile(fabric, library, command, version):
             kill(process)
         errors.seek(0)
         assert sorted(said) == [f"hello from {rank} of 4 on n{rank + 1}: [6, 4]" for rank in range(4)], errors.read()
-    assert received() > before + (20 if version == "IPv4" else 5)  # the launchers' daemons speak IPv4 always
+    assert received() > before + (20 if version == "IPv4" else 5)  # the daemons speak IPv4 here
 
 
 def test_pdsh(fabric):

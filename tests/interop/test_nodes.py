@@ -575,7 +575,7 @@ def test_mpirun_starts_its_daemons_on_other_nodes(user, net, hosts):
     assert sorted(done.stdout.splitlines()) == [f"rank {i} of n{i + 1}" for i in range(3)], done
 
 
-def test_softib_mpirun_needs_no_network_of_the_nodes():
+def test_softib_mpirun_where_nodes_have_networks():
     with Fabric("pair", up_args=("--net", "node")) as fabric:
         text = fabric.softib("mpirun", "--fabric", "t", "-n", "2", BUILD / "tests/bench/bench-mpi", "lat:8")
     assert re.search(r"^lat:8 ", text, re.M), text
