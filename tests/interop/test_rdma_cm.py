@@ -190,7 +190,7 @@ def test_perftest(pair, args):
     measures. Nothing tells its client when the server listens for the second. A
     client that comes too early is refused, tries again with an id that it has
     freed, and crashes: such a run says nothing about softib."""
-    for _ in range(20):
+    for _ in range(100):
         status, out = try_perftest(pair, *args.split(), "-F", "-n", 100)
         if not any(early in out for early in TOO_EARLY):
             break
