@@ -521,14 +521,12 @@ static bool moves_much(struct sdp_memory *m, size_t bytes, bool writes)
 	       atomic_fetch_add_explicit(calls, 1, memory_order_relaxed) >= MANY_CALLS;
 }
 
-/* Prepare a call that may use the ring. Return: false: it is left to the kernel. Once a call has used the
+/* Prepare a call, whose buffers are sound, that may use the ring. Return: false: it does not. Once a call has used the
  * ring, all later calls do, because a reader that waits in the kernel would not notice bytes in the ring. */
 static bool begins(struct call *c, struct sdp_memory *m, bool writes)
 {
 	const int i = writes ? m->side : !m->side;
 
-	if (!is_sound(c->msg))
-		return false;
 	c->half = &m->memory->half[i];
 	c->ring = m->memory->ring[i];
 	c->total = total_of(c->msg);
@@ -544,8 +542,6 @@ static bool begins(struct call *c, struct sdp_memory *m, bool writes)
 	if (!(writes ? atomic_load_explicit(&c->half->writes_much, memory_order_relaxed) :
 		       atomic_load_explicit(&m->reads_much, memory_order_relaxed)) &&
 	    !is_leased(c))
-		return false;
-	if (!sdp_memory_is_of(m, c->fd))
 		return false;
 	c->self = (uint32_t)gettid();
 	return true;
@@ -603,7 +599,7 @@ bool sdp_read(int fd, const struct msghdr *msg, int flags, ssize_t *n)
 
 	if (!m)
 		return false;
-	is_ours = begins(&c, m, false);
+	is_ours = is_sound(msg) && begins(&c, m, false) && sdp_memory_is_of(m, fd);
 	if (is_ours)
 		*n = read_some(&c);
 	sdp_memory_leave(fd);
