@@ -48,9 +48,9 @@ enum sdp_end {
 
 /** struct sdp_config - @slots: receive buffers, all posted before the Hello; @rcv_bytes:
  *  of each, headers included, at first; @rcv_max: of each, if the peer asks for it; 0: they keep
- *  their size; @send_bytes: of the largest message with data that this end can
- *  send, headers included, however large the peer's buffers are; 0: no limit; @max_adverts: SrcAvails and SinkAvails of the peer that may
- *  be outstanding; @advert_bytes: advertise memory in place of sending at least so many
+ *  their size; @send_bytes: of the largest message with data that this end can send, headers
+ *  included, however large the peer's buffers are; 0: no limit; @max_adverts: SrcAvails and
+ *  SinkAvails of the peer that may be outstanding; @advert_bytes: advertise memory in place of sending at least so many
  *  bytes; 0: never; @pipelines: then have several advertisements outstanding */
 struct sdp;
 
@@ -250,8 +250,8 @@ bool sdp_may_advertise(const struct sdp *sdp);
  */
 bool sdp_next(struct sdp *sdp, const struct sdp_offer *offer, struct wire_sdp_msg *msg);
 
-/** sdp_ask_buffers() - ask the peer for receive buffers of @bytes, headers included: it grants what
- *  it likes. Return: false: an earlier request is not answered yet, or the stream has ended */
+/** sdp_ask_buffers() - ask the peer for receive buffers of @bytes, headers included; it may grant
+ *  another size (A4.7). Return: false: an earlier request is not answered yet, or the stream has ended */
 bool sdp_ask_buffers(struct sdp *sdp, uint32_t bytes);
 
 /** sdp_sent() - the send of one message is complete */

@@ -42,8 +42,8 @@ static uint8_t take(struct input *in)
 static void open_end(struct end *e, bool pipelines)
 {
 	const struct sdp_config config = {
-		.slots = SLOTS, .rcv_bytes = 300, .rcv_max = RCV_BYTES, .send_bytes = 500, .max_adverts = ADVERTS, .advert_bytes = 600,
-		.pipelines = pipelines};
+		.slots = SLOTS, .rcv_bytes = 300, .rcv_max = RCV_BYTES, .send_bytes = 500,
+		.max_adverts = ADVERTS, .advert_bytes = 600, .pipelines = pipelines};
 	struct wire_sdp_msg hello = {.bsdh = {.mid = WIRE_SDP_HELLO, .bufs = 16},
 				     .hello = {.version = WIRE_SDP_VERSION,
 					       .ip_version = 4,
