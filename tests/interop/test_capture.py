@@ -30,7 +30,7 @@ class Capture:
         self.fabric = fabric
         self.file = output or fabric.home / f"{len(fabric.running)}.pcapng"
         self.process = subprocess.Popen(
-            [SOFTIB, "capture", "--fabric", "t", "-w", self.file, *map(str, args)],
+            [*fabric.user, fabric.program, "capture", "--fabric", "t", "-w", self.file, *map(str, args)],
             env=fabric.env, stderr=subprocess.PIPE, text=True)
         fabric.running.append(self.process)
         wait_until(lambda: self.started() or self.process.poll() is not None, "it does not start")
