@@ -201,7 +201,7 @@ int dm_free(struct ibv_dm *ibdm)
 /**
  * dm_reg_mr() - ibv_reg_dm_mr()
  * Return: the region, whose addresses begin with 0 and whose addr is NULL; NULL and errno: EINVAL beyond
- * the device memory, rights, or not IBV_ACCESS_ZERO_BASED; ENOMEM; EIO
+ * the device memory, or another context's, rights, or not IBV_ACCESS_ZERO_BASED; ENOMEM; EIO
  */
 struct ibv_mr *dm_reg_mr(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t offset, size_t length,
 			 unsigned int access)
@@ -214,7 +214,8 @@ struct ibv_mr *dm_reg_mr(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t offset
 	int rc;
 
 	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
-	if (access & ~(unsigned)KNOWN_ACCESS || !range_covers(0, dm->length, offset, length))
+	if (ibdm->context != pd->context || access & ~(unsigned)KNOWN_ACCESS ||
+	    !range_covers(0, dm->length, offset, length))
 		return verbs_null(-EINVAL);
 	req.access_flags = access;
 	rc = session_command(ctx, ABI_CMD_REG_DM_MR, &req, sizeof(req), &resp, sizeof(resp));
