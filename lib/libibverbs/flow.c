@@ -155,7 +155,7 @@ static int read_rule(const struct ibv_flow_attr *attr, struct rule *r)
  * Return: the rule; NULL and errno: EOPNOTSUPP the port is not Ethernet's, a flag but
  * DONT_TRAP, or a specification that is neither of Ethernet, IPv4, IPv6, TCP, UDP nor an
  * action that drops or counts; EINVAL no raw packet QP, no such port, a default rule with
- * specifications; ENOMEM; EIO
+ * specifications, counters of another context; ENOMEM; EIO
  */
 struct ibv_flow *flow_create(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 {
@@ -172,6 +172,8 @@ struct ibv_flow *flow_create(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 	struct soft_flow *flow;
 	int rc = attr->comp_mask ? -EINVAL : read_rule(attr, &rule);
 
+	if (!rc && rule.counters && rule.counters->context != qp->context)
+		rc = -EINVAL;
 	if (rc)
 		return verbs_null(rc);
 	flow = calloc(1, sizeof(*flow));
