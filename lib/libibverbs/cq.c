@@ -100,16 +100,19 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 	return cq ? &cq->ibv : NULL;
 }
 
-/** cq_create_ex() - ibv_create_cq_ex(). EINVAL: unknown bits; EOPNOTSUPP:
+/** cq_create_ex() - ibv_create_cq_ex(). EINVAL: unknown bits, no parent domain; EOPNOTSUPP:
  *  completion fields that InfiniBand does not have */
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	bool flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS;
+	bool parent = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
 	struct soft_cq *cq;
 
 	if (attr->comp_mask & ~(uint32_t)SUPPORTED_COMP_MASK ||
 	    (flags && attr->flags & ~(uint32_t)SUPPORTED_FLAGS) ||
-	    attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS)
+	    attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS ||
+	    (parent && (!attr->parent_domain || attr->parent_domain->context != context ||
+			!pd_is_parent(attr->parent_domain))))
 		return verbs_null(-EINVAL);
 	if (attr->wc_flags & ~(uint64_t)SUPPORTED_WC_FLAGS ||
 	    (attr->wc_flags & IBV_WC_EX_WITH_CVLAN && !device_has_ethernet(to_context(context))))
@@ -122,6 +125,10 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
 		return NULL;
 	cq->single_threaded = flags && attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 	cq_ex_fill(cq, attr->wc_flags);
+	if (parent) {
+		cq->parent = attr->parent_domain;
+		pd_hold(cq->parent);
+	}
 	return &cq->ex;
 }
 
@@ -202,6 +209,8 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 	object_purge(ctx, &cq->object);
 	wait_for_acks(cq);
 	hold_channel(ibcq->channel, -1);
+	if (cq->parent)
+		pd_release(cq->parent);
 	free(cq);
 	return 0;
 }

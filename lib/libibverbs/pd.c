@@ -28,6 +28,37 @@ EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	return &pd->ibv;
 }
 
+static struct soft_td *to_td(struct ibv_td *td)
+{
+	return container_of(td, struct soft_td, ibv);
+}
+
+bool pd_is_parent(struct ibv_pd *ibpd)
+{
+	return to_pd(ibpd)->parent_of;
+}
+
+/** pd_hold() - a queue begins to use @ibpd. softibd counts those of a protection domain, but
+ *  does not know parent domains */
+void pd_hold(struct ibv_pd *ibpd)
+{
+	if (pd_is_parent(ibpd))
+		to_pd(ibpd)->users++;
+}
+
+void pd_release(struct ibv_pd *ibpd)
+{
+	if (pd_is_parent(ibpd))
+		to_pd(ibpd)->users--;
+}
+
+static void end_parent(struct soft_pd *pd)
+{
+	pd->parent_of->users--;
+	if (pd->td)
+		pd->td->users--;
+}
+
 /** ibv_dealloc_pd() - Return: 0; EBUSY while objects belong to it; EIO */
 EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
 {
@@ -39,7 +70,7 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
 	if (pd->users)
 		return verbs_err(-EBUSY);
 	if (pd->parent_of)
-		pd->parent_of->users--;
+		end_parent(pd);
 	else
 		rc = session_destroy(ctx, IB_USER_VERBS_CMD_DEALLOC_PD, &req, sizeof(req), NULL, 0);
 	if (rc)
@@ -61,9 +92,12 @@ struct ibv_td *pd_alloc_td(struct ibv_context *context, struct ibv_td_init_attr 
 	return &td->ibv;
 }
 
+/** pd_dealloc_td() - ibv_dealloc_td(). 0; EBUSY a parent domain has it */
 int pd_dealloc_td(struct ibv_td *td)
 {
-	free(container_of(td, struct soft_td, ibv));
+	if (to_td(td)->users)
+		return verbs_err(-EBUSY);
+	free(to_td(td));
 	return 0;
 }
 
@@ -72,6 +106,8 @@ int pd_dealloc_td(struct ibv_td *td)
  *
  * The allocators are hints as well: queues live in the engine, none is in
  * memory that a device must reach, so there is nothing to ask them for.
+ * Return: the domain; NULL and errno: EINVAL no PD, an object of another context, attributes that
+ * came later; ENOMEM
  */
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 			       struct ibv_parent_domain_init_attr *attr)
@@ -80,7 +116,8 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 	struct soft_pd *pd;
 
-	if (!attr->pd || attr->comp_mask & ~known)
+	if (!attr->pd || attr->pd->context != context || (attr->td && attr->td->context != context) ||
+	    attr->comp_mask & ~known)
 		return verbs_null(-EINVAL);
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
@@ -89,5 +126,8 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 	pd->ibv.handle = attr->pd->handle;
 	pd->parent_of = to_pd(attr->pd);
 	pd->parent_of->users++;
+	pd->td = attr->td ? to_td(attr->td) : NULL;
+	if (pd->td)
+		pd->td->users++;
 	return &pd->ibv;
 }

@@ -263,6 +263,8 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
 	if (has_rss(attr))
 		qp->ibv.send_cq = qp->ibv.recv_cq = NULL;
 	object_show(ctx, &qp->object);
+	if (p->pd)
+		pd_hold(attr->pd);
 	attr->cap = qp->cap;
 	return &qp->ibv;
 }
@@ -354,6 +356,8 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 	object_wait(&qp->object, &ibqp->mutex, &ibqp->cond, &ibqp->events_completed);
 	wq_rss_end(qp);
 	qp_ex_free(qp);
+	if (parts_of(ibqp->qp_type)->pd)
+		pd_release(ibqp->pd);
 	free(qp);
 	return 0;
 }

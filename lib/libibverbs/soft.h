@@ -193,16 +193,18 @@ static inline struct soft_context *to_context(struct ibv_context *context)
 	return container_of(context, struct soft_context, v.context);
 }
 
+struct soft_td {
+	struct ibv_td ibv;
+	_Atomic int users; /* the number of parent domains that have it */
+};
+
 /** struct soft_pd - a protection domain; or a parent domain, which uses the handle of the
  *  protection domain @parent_of */
 struct soft_pd {
 	struct ibv_pd ibv;
 	struct soft_pd *parent_of;
-	_Atomic int users; /* the number of its parent domains */
-};
-
-struct soft_td {
-	struct ibv_td ibv;
+	struct soft_td *td; /* of a parent domain; may be NULL */
+	_Atomic int users;  /* the number of its parent domains; of a parent domain, its objects */
 };
 
 struct soft_mr {
@@ -252,6 +254,7 @@ struct soft_cq {
 	/* --- the extended interface: one poller at a time --- */
 	pthread_mutex_t poll_lock;
 	bool single_threaded;
+	struct ibv_pd *parent; /* the parent domain that it was created in; NULL */
 	struct ibv_wc wc;
 };
 
@@ -420,6 +423,9 @@ int device_query_rt_values(struct ibv_context *context, struct ibv_values_ex *va
 /* pd.c, mr.c, mw.c, dm.c, cq.c, cq_ex.c, srq.c, qp.c, qp_ex.c: functions in the context's tables */
 struct ibv_td *pd_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init);
 int pd_dealloc_td(struct ibv_td *td);
+bool pd_is_parent(struct ibv_pd *ibpd);
+void pd_hold(struct ibv_pd *ibpd);
+void pd_release(struct ibv_pd *ibpd);
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 			       struct ibv_parent_domain_init_attr *attr);
 struct ibv_mr *mr_on_memory(struct ibv_pd *pd, const struct ib_uverbs_reg_mr_resp *resp,

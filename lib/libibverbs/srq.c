@@ -117,6 +117,7 @@ static struct ibv_srq *make(struct ibv_pd *pd, void *srq_context, struct ibv_srq
 		return verbs_null(rc);
 	}
 	object_show(ctx, &srq->object);
+	pd_hold(pd);
 	*wanted = attr;
 	return &srq->ibv;
 }
@@ -242,6 +243,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
 		eng_srq_destroy(srq->eng);
 	object_purge(ctx, &srq->object);
 	object_wait(&srq->object, &ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed);
+	pd_release(ibsrq->pd);
 	free(srq);
 	return 0;
 }
