@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from interop.commands import softib
 from interop.fabric import BUILD, NOBODY, Fabric, _ports, public_copy, wait_until
 from interop.test_kill import open_files, softibd_pid
 from interop.test_lanes import SET_PKEYS
@@ -134,11 +135,18 @@ def test_topology_errors(text, says):
 
 # --- what programs do to their library ---
 
-@pytest.mark.parametrize("case", ["signals", "threads", "foreign", *(
+@pytest.mark.parametrize("case", ["signals", "threads", *(
     f"fork {phase}{init}" for phase in ("before", "registered", "traffic", "closed") for init in ("", " init"))])
 def test_hardship(pair, case):
-    """tests/programs/hardship.c: signals, threads, other contexts' objects, fork() in each phase."""
+    """tests/programs/hardship.c: signals, threads, fork() in each phase."""
     assert pair.run("n1", BUILD / "tests/programs/hardship", *case.split()) == "fine\n"
+
+
+@pytest.mark.parametrize("layer, calls", [("infiniband", 70), ("ethernet", 88)])
+def test_objects_of_another_context(home, layer, calls):
+    """Each verb with each of its objects replaced by another context's, or by none."""
+    done = softib(home, "run", "--link-layer", layer, "--", BUILD / "tests/programs/foreign")
+    assert done.stdout == f"{calls} calls, 0 answered wrongly\n", done
 
 
 # --- limits ---

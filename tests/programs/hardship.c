@@ -3,7 +3,6 @@
  * What programs do to a library around its data path. Each case moves messages between two QPs
  * of one port, checks every byte and every completion, and prints "fine".
  *
- *   foreign             objects of another context, or none, where one of its own belongs
  *   signals             a storm of signals while it posts and polls
  *   threads             two threads post on one QP and poll one CQ
  *   fork PHASE [init]   fork() before the device is opened, with registered memory, while
@@ -224,93 +223,6 @@ static void two_threads(void)
 	close_link(&shared);
 }
 
-/* --- foreign objects --- */
-
-static struct link own, other;
-
-static int qp_of(struct ibv_qp_init_attr init)
-{
-	struct ibv_qp *qp;
-
-	init.qp_type = IBV_QPT_RC;
-	qp = ibv_create_qp(own.pd, &init);
-	return qp ? ibv_destroy_qp(qp) : errno;
-}
-
-/* one that matches tags */
-static int srq_of(struct ibv_pd *pd, struct ibv_cq *cq)
-{
-	struct ibv_srq_init_attr_ex init = {
-		.attr = {.max_wr = 1, .max_sge = 1},
-		.comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_CQ |
-			     IBV_SRQ_INIT_ATTR_TM,
-		.srq_type = IBV_SRQT_TM,
-		.pd = pd,
-		.cq = cq,
-		.tm_cap = {1, 1},
-	};
-	struct ibv_srq *srq = ibv_create_srq_ex(own.context, &init);
-
-	return srq ? ibv_destroy_srq(srq) : errno;
-}
-
-static int cq_on(struct ibv_comp_channel *channel)
-{
-	struct ibv_cq *cq = ibv_create_cq(own.context, 1, NULL, channel, 0);
-
-	return cq ? ibv_destroy_cq(cq) : errno;
-}
-
-static int bind_of(struct ibv_pd *pd, struct ibv_mr *mr)
-{
-	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
-	struct ibv_mw_bind bind = {.bind_info = {mr, (uintptr_t)mr->addr, 8,
-						 IBV_ACCESS_REMOTE_WRITE}};
-	int rc;
-
-	CHECK(mw);
-	rc = ibv_bind_mw(own.from, mw, &bind);
-	CHECK(!ibv_dealloc_mw(mw));
-	return rc;
-}
-
-static void foreign_objects(void)
-{
-	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
-	struct ibv_comp_channel *channel;
-	struct ibv_srq *srq;
-
-	open_link(&own);
-	open_link(&other);
-	CHECK(own.context != other.context);
-	CHECK((srq = ibv_create_srq(other.pd, &srq_attr)));
-	CHECK((channel = ibv_create_comp_channel(other.context)));
-	CHECK(qp_of((struct ibv_qp_init_attr){.send_cq = own.send_cq, .recv_cq = own.send_cq}) == 0);
-	CHECK(qp_of((struct ibv_qp_init_attr){.send_cq = own.send_cq}) == EINVAL);
-	CHECK(qp_of((struct ibv_qp_init_attr){.recv_cq = own.send_cq}) == EINVAL);
-	CHECK(qp_of((struct ibv_qp_init_attr){.send_cq = other.send_cq,
-					      .recv_cq = own.recv_cq}) == EINVAL);
-	CHECK(qp_of((struct ibv_qp_init_attr){.send_cq = own.send_cq,
-					      .recv_cq = other.recv_cq}) == EINVAL);
-	CHECK(qp_of((struct ibv_qp_init_attr){.send_cq = own.send_cq, .recv_cq = own.recv_cq,
-					      .srq = srq}) == EINVAL);
-	CHECK(srq_of(own.pd, own.send_cq) == 0);
-	CHECK(srq_of(own.pd, NULL) == EINVAL);
-	CHECK(srq_of(own.pd, other.send_cq) == EINVAL);
-	CHECK(srq_of(NULL, own.send_cq) == EINVAL);
-	CHECK(srq_of(other.pd, own.send_cq) == EINVAL);
-	CHECK(cq_on(channel) == EINVAL);
-	CHECK(bind_of(other.pd, other.mr) == EINVAL);
-	CHECK(bind_of(own.pd, other.mr) == EPERM);
-	CHECK(!ibv_destroy_srq(srq) && !ibv_destroy_comp_channel(channel));
-	for (unsigned n = 0; n < 100; n++) {
-		exchange(&own, n);
-		exchange(&other, n);
-	}
-	close_link(&own);
-	close_link(&other);
-}
-
 /* --- fork --- */
 
 /* a device of its own, after which nothing of the parent's has changed */
@@ -394,8 +306,6 @@ int main(int argc, char **argv)
 	CHECK(argc > 1);
 	if (!strcmp(argv[1], "signals"))
 		under_signals();
-	else if (!strcmp(argv[1], "foreign"))
-		foreign_objects();
 	else if (!strcmp(argv[1], "threads"))
 		two_threads();
 	else
