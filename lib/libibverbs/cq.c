@@ -33,7 +33,8 @@ static int create(struct soft_context *ctx, struct soft_cq *cq, uint32_t cqe, in
 		return rc;
 	cq->ibv.handle = resp.cq_handle;
 	cq->ibv.cqe = (int)cqe; /* softibd does not know the library's queue */
-	rc = eng_cq_create(ctx->engine, (uint32_t)cq->ibv.cqe, &cq->object, &cq->eng);
+	rc = eng_cq_create_in(ctx->engine, pd_memory(cq->parent), (uint32_t)cq->ibv.cqe,
+			      &cq->object, &cq->eng);
 	if (rc) {
 		undo.cq_handle = resp.cq_handle;
 		session_command(ctx, IB_USER_VERBS_CMD_DESTROY_CQ, &undo, sizeof(undo), &undone,
@@ -71,6 +72,7 @@ static struct soft_cq *make_cq(struct ibv_context *context, struct ibv_cq_init_a
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	pthread_mutex_init(&cq->poll_lock, NULL);
 	INIT_LIST_HEAD(&cq->event);
+	cq->parent = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? attr->parent_domain : NULL;
 	object_init(ctx, &cq->object, SOFT_CQ);
 	rc = create(ctx, cq, attr->cqe, (int)attr->comp_vector);
 	if (rc) {
@@ -79,6 +81,8 @@ static struct soft_cq *make_cq(struct ibv_context *context, struct ibv_cq_init_a
 	}
 	object_show(ctx, &cq->object);
 	hold_channel(attr->channel, 1);
+	if (cq->parent)
+		pd_hold(cq->parent);
 	return cq;
 }
 
@@ -125,10 +129,6 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
 		return NULL;
 	cq->single_threaded = flags && attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 	cq_ex_fill(cq, attr->wc_flags);
-	if (parent) {
-		cq->parent = attr->parent_domain;
-		pd_hold(cq->parent);
-	}
 	return &cq->ex;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Protection domains; thread domains and parent domains, which only tell a
- * provider how the program will use its objects and are the library's own.
+ * provider how the program will use its objects, and where their queues shall
+ * be, and are the library's own.
  */
 #include <stdlib.h>
 
@@ -101,23 +102,47 @@ int pd_dealloc_td(struct ibv_td *td)
 	return 0;
 }
 
+/* --- parent domains --- */
+
+/* The program's allocator is asked for the entries of a queue. The type of the resource is the
+ * provider's to define: it is the kind of the queue. */
+static void *alloc_queue(void *ctx, size_t bytes, enum eng_queue of)
+{
+	struct soft_pd *pd = ctx;
+	void *at = pd->attr.alloc(&pd->ibv, pd->attr.pd_context, bytes, ENG_QUEUE_ALIGN_BYTES, of);
+
+	return at == IBV_ALLOCATOR_USE_DEFAULT ? ENG_QUEUE_FROM_HEAP : at;
+}
+
+static void free_queue(void *ctx, void *at, enum eng_queue of)
+{
+	struct soft_pd *pd = ctx;
+
+	pd->attr.free(&pd->ibv, pd->attr.pd_context, at, of);
+}
+
+/** pd_memory() - where the queues of objects of @ibpd are; NULL: on the heap */
+const struct eng_memory *pd_memory(struct ibv_pd *ibpd)
+{
+	return ibpd && to_pd(ibpd)->memory.alloc ? &to_pd(ibpd)->memory : NULL;
+}
+
 /**
- * pd_alloc_parent() - ibv_alloc_parent_domain(): a PD with hints beside it
- *
- * The allocators are hints as well: queues live in the engine, none is in
- * memory that a device must reach, so there is nothing to ask them for.
- * Return: the domain; NULL and errno: EINVAL no PD, an object of another context, attributes that
- * came later; ENOMEM
+ * pd_alloc_parent() - ibv_alloc_parent_domain(): a PD, and allocators for the queues of its
+ * CQs, QPs, SRQs and work queues
+ * Return: the domain; NULL and errno: EINVAL no PD, an object of another context, an allocator
+ * without its counterpart, attributes that came later; ENOMEM
  */
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 			       struct ibv_parent_domain_init_attr *attr)
 {
 	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	bool allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	struct soft_pd *pd;
 
 	if (!attr->pd || attr->pd->context != context || (attr->td && attr->td->context != context) ||
-	    attr->comp_mask & ~known)
+	    attr->comp_mask & ~known || (allocators && (!attr->alloc || !attr->free)))
 		return verbs_null(-EINVAL);
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
@@ -126,6 +151,11 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 	pd->ibv.handle = attr->pd->handle;
 	pd->parent_of = to_pd(attr->pd);
 	pd->parent_of->users++;
+	pd->attr = *attr;
+	if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))
+		pd->attr.pd_context = NULL;
+	if (allocators)
+		pd->memory = (struct eng_memory){alloc_queue, free_queue, pd};
 	pd->td = attr->td ? to_td(attr->td) : NULL;
 	if (pd->td)
 		pd->td->users++;

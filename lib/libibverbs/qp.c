@@ -167,6 +167,7 @@ static int engine_create(struct soft_context *ctx, struct soft_qp *qp, uint32_t 
 		.sq_sig_all = qp->sq_sig_all,
 		.blocks_own_multicast = flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
 		.ctx = &qp->object,
+		.memory = qp->xrcd ? NULL : pd_memory(qp->ibv.pd),
 	};
 
 	return eng_qp_create(ctx->engine, &init, &qp->eng);

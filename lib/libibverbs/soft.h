@@ -204,7 +204,10 @@ struct soft_pd {
 	struct ibv_pd ibv;
 	struct soft_pd *parent_of;
 	struct soft_td *td; /* of a parent domain; may be NULL */
-	_Atomic int users;  /* the number of its parent domains; of a parent domain, its objects */
+	_Atomic int users;  /* the number of its parent domains; of a parent domain, its queues */
+	/* of a parent domain: what the program gave, and how the engine asks for it */
+	struct ibv_parent_domain_init_attr attr;
+	struct eng_memory memory;
 };
 
 struct soft_mr {
@@ -424,6 +427,7 @@ int device_query_rt_values(struct ibv_context *context, struct ibv_values_ex *va
 struct ibv_td *pd_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init);
 int pd_dealloc_td(struct ibv_td *td);
 bool pd_is_parent(struct ibv_pd *ibpd);
+const struct eng_memory *pd_memory(struct ibv_pd *ibpd);
 void pd_hold(struct ibv_pd *ibpd);
 void pd_release(struct ibv_pd *ibpd);
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,

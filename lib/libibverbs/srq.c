@@ -72,9 +72,9 @@ static int create(struct soft_context *ctx, struct soft_srq *srq, struct ibv_srq
 
 	if (rc)
 		return rc;
-	rc = eng_srq_create(ctx->engine, srq->ibv.pd->handle, attr->max_wr,
-			    attr->max_sge, attr->srq_limit, &srq->object,
-			    &srq->eng);
+	rc = eng_srq_create_in(ctx->engine, pd_memory(srq->ibv.pd), srq->ibv.pd->handle,
+			       attr->max_wr, attr->max_sge, attr->srq_limit, &srq->object,
+			       &srq->eng);
 	if (rc)
 		goto undo_command;
 	rc = become(srq, kind);

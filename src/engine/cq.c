@@ -28,18 +28,20 @@ static uint32_t ring_size(uint32_t entries)
 	return size;
 }
 
-int eng_cq_create(struct engine *e, uint32_t cqe, void *ctx, struct eng_cq **cq_out)
+int eng_cq_create_in(struct engine *e, const struct eng_memory *memory, uint32_t cqe, void *ctx,
+		     struct eng_cq **cq_out)
 {
 	struct eng_cq *cq = rt_zalloc(sizeof(*cq));
 	uint32_t size = ring_size(cqe);
 
 	if (!cq)
 		return -ENOMEM;
-	cq->ring = rt_zalloc((size_t)size * sizeof(*cq->ring));
-	if (!cq->ring) {
+	if (!eng_block_alloc(&cq->block, memory, ENG_QUEUE_CQ, (size_t)size * sizeof(*cq->ring))) {
 		rt_free(cq);
 		return -ENOMEM;
 	}
+	cq->ring = cq->block.at;
+	cq->memory = memory;
 	cq->engine = e;
 	cq->ctx = ctx;
 	cq->cqe = cqe;
@@ -66,7 +68,7 @@ int eng_cq_destroy(struct eng_cq *cq)
 	eng_unlock(e);
 	if (busy)
 		return -EBUSY;
-	rt_free(cq->ring);
+	eng_block_free(&cq->block);
 	rt_free(cq);
 	return 0;
 }
@@ -86,16 +88,20 @@ static void move_to_start(struct eng_cq *cq, uint32_t n)
 int eng_cq_resize(struct eng_cq *cq, uint32_t cqe)
 {
 	uint32_t size = ring_size(cqe), n = 0;
-	struct ibv_wc *ring = rt_zalloc((size_t)size * sizeof(*ring)), *old = ring;
+	struct eng_block block, old;
+	struct ibv_wc *ring;
 	int ret = -EINVAL;
 
-	if (!ring)
+	if (!eng_block_alloc(&block, cq->memory, ENG_QUEUE_CQ, (size_t)size * sizeof(*ring)))
 		return -ENOMEM;
+	ring = block.at;
+	old = block;
 	eng_lock(cq->engine);
 	if (cq->tail - cq->head <= cqe) {
 		for (uint32_t at = cq->head; at != cq->tail; at++)
 			ring[n++] = cq->ring[at & cq->mask];
-		old = cq->ring;
+		old = cq->block;
+		cq->block = block;
 		cq->ring = ring;
 		cq->mask = size - 1;
 		cq->cqe = cqe;
@@ -103,7 +109,7 @@ int eng_cq_resize(struct eng_cq *cq, uint32_t cqe)
 		ret = 0;
 	}
 	eng_unlock(cq->engine);
-	rt_free(old);
+	eng_block_free(&old);
 	return ret;
 }
 

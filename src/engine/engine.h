@@ -306,9 +306,36 @@ int eng_mw_add(struct engine *engine, uint32_t key, uint32_t pd, enum ibv_mw_typ
 /** eng_mw_del() - free a memory window, bound or not, by any of its keys. Return: 0; -ENOENT */
 int eng_mw_del(struct engine *engine, uint32_t key);
 
+/* --- memory of queues --- */
+
+/** enum eng_queue - for which object entries of a queue are allocated */
+enum eng_queue { ENG_QUEUE_SEND, ENG_QUEUE_RECV, ENG_QUEUE_SRQ, ENG_QUEUE_CQ };
+
+#define ENG_QUEUE_ALIGN_BYTES 64
+#define ENG_QUEUE_FROM_HEAP   ((void *)-1)
+
+/**
+ * struct eng_memory - who gives the memory for the entries of queues. Where NULL stands in its
+ * place, the heap does
+ * @alloc: @bytes, aligned to ENG_QUEUE_ALIGN_BYTES and with any contents; NULL: there is none;
+ *         ENG_QUEUE_FROM_HEAP: this time the heap shall give it
+ * @free:  what @alloc gave. Context of both: the caller's of a creation, resize or destruction,
+ *         never under the engine's lock
+ */
+struct eng_memory {
+	void *(*alloc)(void *ctx, size_t bytes, enum eng_queue of);
+	void (*free)(void *ctx, void *at, enum eng_queue of);
+	void *ctx;
+};
+
 /* --- completion queues --- */
-/** eng_cq_create() - @cqe entries. ctx names it in callbacks */
-int eng_cq_create(struct engine *engine, uint32_t cqe, void *ctx, struct eng_cq **cq);
+/** eng_cq_create() - @cqe entries in @memory, which outlives the CQ. ctx names it in callbacks */
+int eng_cq_create_in(struct engine *engine, const struct eng_memory *memory, uint32_t cqe, void *ctx,
+		     struct eng_cq **cq);
+static inline int eng_cq_create(struct engine *engine, uint32_t cqe, void *ctx, struct eng_cq **cq)
+{
+	return eng_cq_create_in(engine, NULL, cqe, ctx, cq);
+}
 /** eng_cq_destroy() - 0; -EBUSY while a QP uses it */
 int eng_cq_destroy(struct eng_cq *cq);
 /** eng_cq_resize() - keeps entries. 0; -EINVAL when they do not fit; -ENOMEM */
@@ -338,8 +365,14 @@ uint32_t eng_cq_pending(const struct eng_cq *cq);
 uint32_t eng_cq_depth(const struct eng_cq *cq);
 
 /* --- shared receive queues --- */
-int eng_srq_create(struct engine *engine, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
-		   uint32_t limit, void *ctx, struct eng_srq **srq);
+int eng_srq_create_in(struct engine *engine, const struct eng_memory *memory, uint32_t pd,
+		      uint32_t max_wr, uint32_t max_sge, uint32_t limit, void *ctx,
+		      struct eng_srq **srq);
+static inline int eng_srq_create(struct engine *engine, uint32_t pd, uint32_t max_wr,
+				 uint32_t max_sge, uint32_t limit, void *ctx, struct eng_srq **srq)
+{
+	return eng_srq_create_in(engine, NULL, pd, max_wr, max_sge, limit, ctx, srq);
+}
 /** eng_srq_join_xrcd() - before its first use: targets of the XRC domain @xrcd find the
  *  SRQ by @srqn, and complete what they receive in @cq. 0; -ENOMEM; -EEXIST */
 int eng_srq_join_xrcd(struct eng_srq *srq, uint32_t srqn, uint32_t xrcd, struct eng_cq *cq);
@@ -383,6 +416,7 @@ struct eng_qp_init {
 	bool is_raw; /* UD: the QP sends and receives Ethernet frames (wire/frame.h) */
 	uint8_t port_num; /* QP0, QP1 only; others get it by modify */
 	void *ctx;
+	const struct eng_memory *memory; /* of its queues, outlives the QP; NULL: the heap */
 };
 int eng_qp_create(struct engine *engine, const struct eng_qp_init *init, struct eng_qp **qp);
 /** eng_target_open() - eng_qp_create() of one more handle of a target (XRC_RECV). The engine may

@@ -34,6 +34,13 @@ struct eng_pages {
 	uint64_t *addr;
 };
 
+/** struct eng_block - memory of a queue's entries, and who gave it */
+struct eng_block {
+	void *at;
+	const struct eng_memory *from; /* NULL: the heap */
+	enum eng_queue of;
+};
+
 struct eng_cq {
 	struct engine *engine;
 	struct list_head node; /* engine.cqs */
@@ -62,6 +69,8 @@ struct eng_cq {
 	uint32_t unreported;	/* entries since the CQ was armed that count for its event */
 	mono_t event_by;	/* when the event is due, while the CQ is in engine.moderated */
 	struct list_head moderated_node;
+	struct eng_block block; /* has ring */
+	const struct eng_memory *memory;
 };
 
 /** struct eng_rq - receive requests in the order of posting */
@@ -91,6 +100,8 @@ struct eng_srq {
 	uint32_t srqn, xrcd;
 	struct eng_cq *cq; /* of an XRC domain or with tags; else NULL */
 	struct eng_tags *tags; /* NULL: it matches none (tag.c) */
+	struct eng_block block; /* has rq.ring */
+	const struct eng_memory *memory;
 };
 
 struct eng_mcast {
@@ -189,8 +200,9 @@ struct eng_qp {
 	struct wire_packet held;
 	unsigned held_port;
 	uint8_t *held_packet; /* WIRE_PACKET_MAX bytes, allocated when first needed */
-	/* what rt_zalloc() returned; the QP and tp begin on a cache line in it */
-	void *memory, *tp_memory;
+	/* what was allocated; the QP and tp begin on a cache line in it */
+	void *memory;
+	struct eng_block tp_block, rq_block;
 };
 
 #define ENG_PUT_CLASSES 4 /* classes of payload lengths: from 4, 8, 16 and 32 KiB */
@@ -636,9 +648,17 @@ static inline void eng_wc_received(const struct eng_qp *qp, const struct tp_wc *
 		out->imm_data = htobe32(wc->imm_or_rkey);
 }
 
+/* block.c */
+/** eng_block_alloc() - @bytes of zeros from @memory, or of the heap. Return: is there memory? */
+bool eng_block_alloc(struct eng_block *block, const struct eng_memory *memory, enum eng_queue of,
+		     size_t bytes);
+/** eng_block_free() - may be empty */
+void eng_block_free(struct eng_block *block);
+
 /* rq.c */
-int eng_rq_init(struct eng_rq *rq, uint32_t pd, uint32_t depth, uint32_t max_sge);
-void eng_rq_free(struct eng_rq *rq);
+/** eng_rq_init() - @rq with room for @depth requests in @block, which is the caller's to free */
+int eng_rq_init(struct eng_rq *rq, uint32_t pd, uint32_t depth, uint32_t max_sge,
+		struct eng_block *block, const struct eng_memory *memory, enum eng_queue of);
 /** eng_rq_pop() - take the oldest request. Its SGEs stay valid in the ring until one more than
  *  the queue's depth is posted after it */
 bool eng_rq_pop(struct eng_rq *rq, struct tp_recv_wr *wr);

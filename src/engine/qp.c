@@ -287,14 +287,12 @@ static int alloc_parts(struct eng_qp *qp)
 	if (eng_has_tags(qp))
 		tpi.max_sge = MAX(tpi.max_sge, (uint32_t)ENG_TAG_SGES);
 	size = tp_qp_size(tpi.sq_depth + tpi.own_depth, tpi.max_sge, tpi.max_inline, max_rd);
-	if (!in->srq && eng_rq_init(&qp->rq, in->pd, in->max_recv_wr, in->max_recv_sge))
+	/* on failure eng_qp_free() frees what is there */
+	if ((!in->srq && eng_rq_init(&qp->rq, in->pd, in->max_recv_wr, in->max_recv_sge,
+				     &qp->rq_block, in->memory, ENG_QUEUE_RECV)) ||
+	    !eng_block_alloc(&qp->tp_block, in->memory, ENG_QUEUE_SEND, size + CACHE_LINE))
 		return -ENOMEM;
-	qp->tp_memory = rt_zalloc(size + CACHE_LINE);
-	if (!qp->tp_memory) {
-		eng_rq_free(&qp->rq);
-		return -ENOMEM;
-	}
-	qp->tp = tp_qp_init((void *)ALIGN_UP((uintptr_t)qp->tp_memory, (uintptr_t)CACHE_LINE),
+	qp->tp = tp_qp_init((void *)ALIGN_UP((uintptr_t)qp->tp_block.at, (uintptr_t)CACHE_LINE),
 			    &tpi);
 	return 0;
 }
@@ -447,9 +445,9 @@ bool eng_qp_leave(struct eng_qp *qp)
 
 void eng_qp_free(struct eng_qp *qp)
 {
-	rt_free(qp->tp_memory);
+	eng_block_free(&qp->tp_block);
 	rt_free(qp->held_packet);
-	eng_rq_free(&qp->rq);
+	eng_block_free(&qp->rq_block);
 	eng_tag_qp_free(qp);
 	rt_free(qp->ee);
 	rt_free(qp->memory);

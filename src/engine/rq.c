@@ -9,7 +9,8 @@
 #include "engine/private.h"
 #include "runtime/rt.h"
 
-int eng_rq_init(struct eng_rq *rq, uint32_t pd, uint32_t depth, uint32_t max_sge)
+int eng_rq_init(struct eng_rq *rq, uint32_t pd, uint32_t depth, uint32_t max_sge,
+		struct eng_block *block, const struct eng_memory *memory, enum eng_queue of)
 {
 	uint32_t size = 1;
 
@@ -20,14 +21,10 @@ int eng_rq_init(struct eng_rq *rq, uint32_t pd, uint32_t depth, uint32_t max_sge
 		.mask = size - 1, .depth = depth, .max_sge = max_sge, .pd = pd};
 	rq->stride_bytes = (uint32_t)(sizeof(struct eng_rq_wr) +
 				      MAX(max_sge, 1u) * sizeof(struct tp_sge));
-	rq->ring = rt_zalloc((size_t)size * rq->stride_bytes);
-	return rq->ring ? 0 : -ENOMEM;
-}
-
-void eng_rq_free(struct eng_rq *rq)
-{
-	rt_free(rq->ring);
-	rq->ring = NULL;
+	if (!eng_block_alloc(block, memory, of, (size_t)size * rq->stride_bytes))
+		return -ENOMEM;
+	rq->ring = block->at;
+	return 0;
 }
 
 bool eng_rq_pop(struct eng_rq *rq, struct tp_recv_wr *wr)
@@ -58,8 +55,8 @@ bool eng_srq_take(struct eng_srq *srq, struct eng_qp *qp, struct tp_recv_wr *wr)
 	return true;
 }
 
-int eng_srq_create(struct engine *e, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
-		   uint32_t limit, void *ctx, struct eng_srq **srq_out)
+int eng_srq_create_in(struct engine *e, const struct eng_memory *memory, uint32_t pd, uint32_t max_wr,
+		      uint32_t max_sge, uint32_t limit, void *ctx, struct eng_srq **srq_out)
 {
 	struct eng_srq *srq;
 	int ret;
@@ -69,12 +66,13 @@ int eng_srq_create(struct engine *e, uint32_t pd, uint32_t max_wr, uint32_t max_
 	srq = rt_zalloc(sizeof(*srq));
 	if (!srq)
 		return -ENOMEM;
-	ret = eng_rq_init(&srq->rq, pd, max_wr, max_sge);
+	ret = eng_rq_init(&srq->rq, pd, max_wr, max_sge, &srq->block, memory, ENG_QUEUE_SRQ);
 	if (ret) {
 		rt_free(srq);
 		return ret;
 	}
 	srq->engine = e;
+	srq->memory = memory;
 	srq->rq.limit = limit;
 	srq->ctx = ctx;
 	eng_lock(e);
@@ -84,36 +82,40 @@ int eng_srq_create(struct engine *e, uint32_t pd, uint32_t max_wr, uint32_t max_
 	return 0;
 }
 
-static int resize(struct eng_rq *rq, uint32_t max_wr)
+/* the requests of @srq move to @ring, which has room for them */
+static void move_to(struct eng_srq *srq, struct eng_rq *ring)
 {
-	struct eng_rq bigger;
-	int ret;
+	struct eng_rq *rq = &srq->rq;
 
-	if (max_wr < eng_rq_count(rq))
-		return -EINVAL;
-	ret = eng_rq_init(&bigger, rq->pd, max_wr, rq->max_sge);
-	if (ret)
-		return ret;
-	bigger.limit = rq->limit;
+	ring->limit = rq->limit;
 	for (; rq->head != rq->tail; rq->head++)
-		memcpy(eng_rq_at(&bigger, bigger.tail++), eng_rq_at(rq, rq->head), rq->stride_bytes);
-	eng_rq_free(rq);
-	*rq = bigger;
-	return 0;
+		memcpy(eng_rq_at(ring, ring->tail++), eng_rq_at(rq, rq->head), rq->stride_bytes);
+	*rq = *ring;
 }
 
 int eng_srq_modify(struct eng_srq *srq, const uint32_t *max_wr, const uint32_t *limit)
 {
-	int ret = 0;
+	struct eng_block block = {0}, old;
+	struct eng_rq ring;
+	int ret = max_wr ? eng_rq_init(&ring, srq->rq.pd, *max_wr, srq->rq.max_sge, &block,
+				       srq->memory, ENG_QUEUE_SRQ) : 0;
 
+	if (ret)
+		return ret;
 	eng_lock(srq->engine);
-	if (limit && *limit > (max_wr ? *max_wr : srq->rq.depth))
+	if ((limit && *limit > (max_wr ? *max_wr : srq->rq.depth)) ||
+	    (max_wr && *max_wr < eng_rq_count(&srq->rq)))
 		ret = -EINVAL;
-	if (!ret && max_wr)
-		ret = resize(&srq->rq, *max_wr);
+	if (!ret && max_wr) {
+		move_to(srq, &ring);
+		old = srq->block;
+		srq->block = block;
+		block = old;
+	}
 	if (!ret && limit)
 		srq->rq.limit = *limit;
 	eng_unlock(srq->engine);
+	eng_block_free(&block); /* the one that is not used */
 	return ret;
 }
 
@@ -140,7 +142,7 @@ int eng_srq_destroy(struct eng_srq *srq)
 	eng_unlock(srq->engine);
 	if (busy)
 		return -EBUSY;
-	eng_rq_free(&srq->rq);
+	eng_block_free(&srq->block);
 	rt_free(srq);
 	return 0;
 }

@@ -149,6 +149,11 @@ def test_objects_of_another_context(home, layer, calls):
     assert done.stdout == f"{calls} calls, 0 answered wrongly\n", done
 
 
+def test_allocators_of_a_parent_domain(pair):
+    """Queues in memory that the program gives, refuses, or leaves to the heap."""
+    assert pair.run("n1", BUILD / "tests/programs/allocators") == "fine\n"
+
+
 # --- limits ---
 
 def idle_client(fabric):
