@@ -10,6 +10,7 @@
  * that is not kept, and then how many were tried.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -216,6 +217,85 @@ static int message(uint64_t bytes)
 	return rc;
 }
 
+/* --- what fits into queues, as their creation has granted it --- */
+
+/** struct load - requests of a number of pieces, or of inline data, that are posted at once */
+struct load {
+	unsigned requests, pieces, inline_bytes;
+};
+
+static struct ibv_qp *granted(struct ibv_qp_cap *cap)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = *cap, .sq_sig_all = 1};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	CHECK(qp && !raise_qp(qp, (struct ibv_qp_attr){.rnr_retry = 7}, true));
+	*cap = init.cap;
+	return qp;
+}
+
+static const struct ibv_qp_cap small = {
+	.max_send_wr = 3, .max_recv_wr = 3, .max_send_sge = 2, .max_recv_sge = 2};
+
+/* The QP is its own peer and has no receive, which it awaits: each request stays in the queue. */
+static int sent(struct load load)
+{
+	struct ibv_qp_cap cap = small;
+	struct ibv_qp *qp = granted(&cap);
+	struct ibv_sge sge[MOST_SGE] = {{(uintptr_t)buffer, load.inline_bytes, mr->lkey}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = (int)load.pieces,
+				 .send_flags = load.inline_bytes ? IBV_SEND_INLINE : 0}, *bad;
+	int rc = 0;
+
+	for (unsigned i = 0; i < load.requests && !rc; i++)
+		rc = ibv_post_send(qp, &wr, &bad);
+	CHECK(!rc || bad == &wr);
+	CHECK(!ibv_destroy_qp(qp));
+	return rc;
+}
+
+static int received(struct load load)
+{
+	struct ibv_qp_cap cap = small;
+	struct ibv_qp *qp = granted(&cap);
+	struct ibv_sge sge[MOST_SGE] = {{0}};
+	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = (int)load.pieces}, *bad;
+	int rc = 0;
+
+	for (unsigned i = 0; i < load.requests && !rc; i++)
+		rc = ibv_post_recv(qp, &wr, &bad);
+	CHECK(!rc || bad == &wr);
+	CHECK(!ibv_destroy_qp(qp));
+	return rc;
+}
+
+static void try_posts(void)
+{
+	struct ibv_qp_cap cap = small;
+
+	CHECK(!ibv_destroy_qp(granted(&cap)));
+	CHECK(cap.max_send_sge < MOST_SGE && cap.max_recv_sge < MOST_SGE);
+	expect("granted max_send_sge", cap.max_send_sge, sent((struct load){1, cap.max_send_sge}), 0);
+	expect("granted max_send_sge", cap.max_send_sge + 1,
+	       sent((struct load){1, cap.max_send_sge + 1}), EINVAL);
+	expect("granted max_send_wr", cap.max_send_wr, sent((struct load){cap.max_send_wr}), 0);
+	expect("granted max_send_wr", cap.max_send_wr + 1, sent((struct load){cap.max_send_wr + 1}),
+	       ENOMEM);
+	if (cap.max_inline_data)
+		expect("granted max_inline_data", cap.max_inline_data,
+		       sent((struct load){1, 1, cap.max_inline_data}), 0);
+	expect("granted max_inline_data", cap.max_inline_data + 1,
+	       sent((struct load){1, 1, cap.max_inline_data + 1}), EINVAL);
+	expect("granted max_recv_sge", cap.max_recv_sge, received((struct load){1, cap.max_recv_sge}),
+	       0);
+	expect("granted max_recv_sge", cap.max_recv_sge + 1,
+	       received((struct load){1, cap.max_recv_sge + 1}), EINVAL);
+	expect("granted max_recv_wr", cap.max_recv_wr, received((struct load){cap.max_recv_wr}), 0);
+	expect("granted max_recv_wr", cap.max_recv_wr + 1,
+	       received((struct load){cap.max_recv_wr + 1}), ENOMEM);
+}
+
 /* --- other objects by their sizes --- */
 
 static int cqe(uint64_t n)
@@ -300,6 +380,59 @@ static int num_tags(uint64_t n)
 static int tag_ops(uint64_t n)
 {
 	return tags(1, n);
+}
+
+static struct ibv_srq *small_srq(void)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(pd, &attr);
+
+	CHECK(srq && attr.attr.max_wr == 3);
+	return srq;
+}
+
+static int modified_srq(struct ibv_srq_attr attr, int mask)
+{
+	struct ibv_srq *srq = small_srq();
+	int rc = ibv_modify_srq(srq, &attr, mask);
+
+	CHECK(!ibv_destroy_srq(srq));
+	return rc;
+}
+
+static int srq_resized(uint64_t n)
+{
+	return modified_srq((struct ibv_srq_attr){.max_wr = (uint32_t)n}, IBV_SRQ_MAX_WR);
+}
+
+static int srq_armed(uint64_t n)
+{
+	return modified_srq((struct ibv_srq_attr){.srq_limit = (uint32_t)n}, IBV_SRQ_LIMIT);
+}
+
+static int srq_filled(uint64_t n)
+{
+	struct ibv_recv_wr wr = {0}, *bad;
+	struct ibv_srq *srq = small_srq();
+	int rc = 0;
+
+	while (n-- && !rc)
+		rc = ibv_post_srq_recv(srq, &wr, &bad);
+	CHECK(!ibv_destroy_srq(srq));
+	return rc;
+}
+
+static void try_srq(void)
+{
+	bool resizes = most->device_cap_flags & IBV_DEVICE_SRQ_RESIZE;
+	uint64_t limit = (uint64_t)most->max_srq_wr;
+
+	expect("max_srq_wr of resize", limit, srq_resized(limit), resizes ? 0 : EINVAL);
+	expect("max_srq_wr of resize", limit + 1, srq_resized(limit + 1), EINVAL);
+	expect("srq_limit", 3, srq_armed(3), 0);
+	expect("srq_limit", 4, srq_armed(4), EINVAL);
+	expect("granted max_wr of an SRQ", 3, srq_filled(3), 0);
+	expect("granted max_wr of an SRQ", 4, srq_filled(4), ENOMEM);
 }
 
 static int dm_size(uint64_t n)
@@ -693,6 +826,65 @@ static void try_ethernet(void)
 
 /* --- capabilities --- */
 
+static int xrc_domain(void)
+{
+	struct ibv_xrcd_init_attr attr = {.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+					  .fd = -1, .oflags = O_CREAT};
+	struct ibv_xrcd *xrcd = ibv_open_xrcd(context, &attr);
+
+	return xrcd ? ibv_close_xrcd(xrcd) : errno;
+}
+
+static int mw_of(enum ibv_mw_type type)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(pd, type);
+
+	return mw ? ibv_dealloc_mw(mw) : errno;
+}
+
+static int rule(void)
+{
+	struct ibv_flow_attr attr = {.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(attr), .port = 1};
+	struct ibv_qp *qp = a_raw_qp(0);
+	struct ibv_flow *flow;
+	int rc;
+
+	if (!qp)
+		return errno;
+	move_raw_qp(qp, IBV_QPS_INIT);
+	flow = ibv_create_flow(qp, &attr);
+	rc = flow ? ibv_destroy_flow(flow) : errno;
+	CHECK(!ibv_destroy_qp(qp));
+	return rc;
+}
+
+static int with_tso(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_UD, .send_cq = cq, .recv_cq = cq, .pd = pd, .max_tso_header = 64,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_MAX_TSO_HEADER};
+	struct ibv_qp *qp = ibv_create_qp_ex(context, &init);
+
+	return qp ? ibv_destroy_qp(qp) : errno;
+}
+
+/* what a bit says that the device has, or has not */
+static void try_flags(void)
+{
+	const uint64_t type_2 = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	uint64_t flags = most->device_cap_flags;
+
+	expect("DEVICE_XRC", flags, xrc_domain(), flags & IBV_DEVICE_XRC ? 0 : EOPNOTSUPP);
+	expect("DEVICE_MEM_WINDOW", flags, mw_of(IBV_MW_TYPE_1),
+	       flags & IBV_DEVICE_MEM_WINDOW ? 0 : EOPNOTSUPP);
+	expect("DEVICE_MEM_WINDOW_TYPE_2", flags, mw_of(IBV_MW_TYPE_2),
+	       flags & type_2 ? 0 : EOPNOTSUPP);
+	expect("DEVICE_MANAGED_FLOW_STEERING", flags, rule(),
+	       flags & IBV_DEVICE_MANAGED_FLOW_STEERING ? 0 : EOPNOTSUPP);
+	expect("max_tso", device.tso_caps.max_tso, with_tso(),
+	       device.tso_caps.max_tso ? 0 : EOPNOTSUPP);
+}
+
 static void try_capabilities(void)
 {
 	bool odp = device.odp_caps.general_caps & IBV_ODP_SUPPORT;
@@ -734,12 +926,17 @@ int main(int argc, char **argv)
 	usual = qp ? IBV_QPT_RC : IBV_QPT_UD;
 	CHECK(!qp || !ibv_destroy_qp(qp));
 	try_sizes((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]));
+	if (has_rc)
+		try_posts();
 	try_features();
+	if (most->max_srq)
+		try_srq();
 	try_numbers();
 	try_multicast();
 	if (device.rss_caps.supported_qpts)
 		try_ethernet();
 	try_capabilities();
+	try_flags();
 	printf("%u tried, %u not kept\n", tried, broken);
 	return broken != 0;
 }
