@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Protocols in softibd whose bytes need not pass the fabric as packets: two queue pairs of the
- * midlayer that are connected to each other, and the ways between them. The RDMA READs
- * of which the packets would have been a part are counted on these ways.
+ * Connections of protocols in softibd that bypass the fabric: two queue pairs of the midlayer that
+ * are connected to each other, and the ways between them. The ports on these ways count the packets
+ * of the RDMA READs that would otherwise have moved the bytes.
  */
 #include "hca/bypass.h"
 
@@ -14,10 +14,10 @@
 
 struct hca_bypass {
 	struct list_head node; /* hca_set.bypasses */
-	struct fab_way *way[2]; /* from the QP with that number */
+	struct fab_way *way[2]; /* way[i] leads from qp[i] to the other QP */
 	struct hca_bypass_user user;
 	u32 mtu_bytes[2];
-	bool over; /* moved() was called */
+	bool over; /* moved() was called: the connection does not bypass the fabric any more */
 };
 
 /* Is @to at the end of @way, and the peer of @from? */
@@ -63,7 +63,7 @@ void hca_bypass_close(struct hca_bypass *b)
 	rt_free(b);
 }
 
-/* What a responder would check of a packet between them */
+/* Make the checks that a responder makes for a packet between the two QPs. */
 static bool fits(const struct hca_bypass *b, struct ib_qp *const qp[2])
 {
 	for (int i = 0; i < 2; i++)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The page of live port attributes: the SMA's state, as engines need it. One
- * copy is the kernel engine's; a second, in a memfd that programs can map
- * but not write, is made when the first program opens the device.
+ * The device page: the current attributes of the ports, which engines read. It
+ * follows the state of the SMA. The kernel engine has one copy. A second copy,
+ * in a memfd that programs can map but not write, is made when the first
+ * program opens the device.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -160,7 +161,7 @@ int hca_page_share(struct hca *hca)
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		goto fail;
-	/* from here on nobody gets a writable mapping, nor can shrink it */
+	/* after this nobody can make a writable mapping of the file or change its size */
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
 		munmap(map, bytes);
 		goto fail;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Faults that are no packet's: the adapter refuses objects, spoils the
- * completions of programs, and raises events. The rules are the fabric's
- * (src/fault); a program's engine asks about its completions (src/abi).
+ * Faults other than those of packets: the adapter refuses to create objects,
+ * changes the status of programs' completions, and raises events. The rules
+ * belong to the fabric (src/fault). A program's engine asks softibd for the
+ * verdict on each of its completions (src/abi).
  */
 #include <errno.h>
 
@@ -35,7 +36,7 @@ bool hca_spoils(struct fabric *fab)
 	return rules && (flt_has_action(rules, FLT_COMPLETION) || flt_has_action(rules, FLT_OVERRUN));
 }
 
-/* --- what rules ask -------------------------------------------------------- */
+/* --- events that rules raise ----------------------------------------------- */
 
 bool hca_has_qp(const struct hca *hca, uint32_t qpn)
 {
@@ -77,11 +78,11 @@ static bool is_of_port(enum ib_event_type type)
 	}
 }
 
-/* an event of a QP's CQ or SRQ is that one's */
+/* Set the object that the event is about: @qp, or its CQ or SRQ. Return: false: @qp has none */
 static bool choose_element(struct ib_event *event, struct ib_qp *qp)
 {
 	switch (event->event) {
-	case IB_EVENT_CQ_ERR: /* the target of an XRC connection has none */
+	case IB_EVENT_CQ_ERR: /* an XRC target has no CQ */
 		event->element.cq = qp->send_cq;
 		return qp->send_cq;
 	case IB_EVENT_SRQ_ERR:

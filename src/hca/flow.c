@@ -5,13 +5,14 @@
  * 0 first. A frame goes to
  *
  *  - every sniffer of the port
- *  - the QPs of all rules that match and have the best priority of those that do; a rule
- *    with DONT_TRAP receives its copy and lets the search go on
- *  - otherwise the default rules: for all frames, and for frames to groups
+ *  - the QPs of all matching rules that have the best priority among the matching ones; a rule
+ *    with DONT_TRAP gets a copy, and the search continues with lower priorities
+ *  - if no rule matches, the QPs of the default rules: for all frames, and for frames to groups
  *
- * A QP receives a frame once. A frame for which no rule is there is dropped, as it is when
- * several QPs receive it and one has no room: there is no flow control on Ethernet. A frame
- * to a single station is kept by its sender instead, as with priority flow control.
+ * A QP receives a frame once. A frame that matches no rule is dropped. If several QPs are to receive
+ * a frame, one that has no room misses it, because Ethernet has no flow control. Only if a frame is
+ * for a single station, and nobody there has room, does its sender keep it and offer it again, as with
+ * priority flow control.
  */
 #include <string.h>
 
@@ -21,29 +22,29 @@
 #include "wire/frame.h"
 
 #define HEADERS (WIRE_LRH_BYTES + WIRE_BTH_BYTES + WIRE_DETH_BYTES)
-#define LRH_LNH_MASK	3 /* in the second byte */
+#define LRH_LNH_MASK	3 /* of the second byte of the LRH */
 #define LRH_DLID_AT	2
 #define BTH_DEST_QPN_AT (WIRE_LRH_BYTES + 5) /* 24 bits */
 #define GROUP_BIT 1			     /* in the first byte of a MAC address */
 
-/** struct hca_flow - a rule */
+/** struct hca_flow - a flow steering rule */
 struct hca_flow {
 	struct ib_flow ib;
 	struct list_head node; /* in hca_port.flows */
 	struct hca_qp *qp;
 	struct ib_flow_attr attr;
 	struct wire_frame_key value, mask;
-	uint64_t last_frame; /* of hca->frames: that it was for */
+	uint64_t last_frame; /* value of hca->frames for the last frame that matched */
 };
 
-/** struct delivery - a frame on its way to the QPs */
+/** struct delivery - a frame while it is delivered to QPs */
 struct delivery {
 	const struct fab_packet *pkt;
 	struct hca_port *port;
 	struct wire_frame_key key;
 	uint8_t bytes[WIRE_PACKET_MAX];
 	unsigned copies;
-	bool full; /* the last QP had no room */
+	bool full; /* the program of the last QP had no room in its ring */
 };
 
 /* --- to the fabric --- */
@@ -99,8 +100,9 @@ static void add(struct hashed *hashed, const uint8_t *field, size_t len, bool wa
 	hashed->len += len;
 }
 
-/* Which work queue receives a frame: the selected fields that it has are hashed in the order
- * in which they stand there; a frame that has none of them goes to the first. */
+/* Choose the work queue that receives a frame. The hash covers those of the selected fields that the
+ * frame has, in the order in which they are in the frame. A frame with none of them goes to the first
+ * work queue. */
 static struct hca_qp *work_queue(const struct ib_rss *rss, const struct wire_frame_key *key)
 {
 	bool ip = key->has & (WIRE_FRAME_IPV4 | WIRE_FRAME_IPV6);
@@ -126,7 +128,7 @@ static void give(struct delivery *d, struct hca_qp *qp)
 
 	if (qp->ib.rss)
 		qp = work_queue(qp->ib.rss, &d->key);
-	if (qp->last_frame == hca->frames) /* by another rule */
+	if (qp->last_frame == hca->frames) /* another rule has delivered the frame to this QP */
 		return;
 	if (is_own(d) && is_to_group(d) && qp->ib.qp_num == d->pkt->src_qpn)
 		return;
@@ -158,7 +160,7 @@ static void give_to(struct delivery *d, enum ib_flow_attr_type type)
 			follow(d, flow);
 }
 
-/* Return: does a rule keep the frame from the default rules? */
+/* Return: true if a rule without DONT_TRAP matched, so that the default rules do not apply */
 static bool give_by_rules(struct delivery *d)
 {
 	struct hca_flow *flow;
@@ -177,7 +179,8 @@ static bool give_by_rules(struct delivery *d)
 	return best >= 0;
 }
 
-/* A frame that comes again because there was no room is counted then. */
+/* Count a received frame. One that was not delivered for lack of room is offered again, and counted
+ * when it is delivered. */
 static void count(const struct delivery *d)
 {
 	struct hca_flow *flow;
@@ -198,7 +201,7 @@ int hca_frame_deliver(struct hca_port *port, const struct fab_packet *pkt)
 	    wire_frame_parse(pkt->bytes + HEADERS, pkt->payload_bytes, &d.key))
 		return 0;
 	if (is_own(&d) && pkt->lrh.dlid == FAB_STATION_ALL && !is_to_group(&d))
-		return 0; /* a switch floods it to the others alone */
+		return 0; /* a switch floods a frame to all ports but the one that it came from */
 	memcpy(d.bytes, pkt->bytes, pkt->len);
 	port->hca->frames++;
 	give_to(&d, IB_FLOW_ATTR_SNIFFER);
@@ -215,7 +218,7 @@ int hca_frame_deliver(struct hca_port *port, const struct fab_packet *pkt)
 
 /* --- rules --- */
 
-/* behind all of its priority */
+/* Insert the rule behind all others of the same priority. */
 static void insert(struct hca_port *port, struct hca_flow *flow)
 {
 	struct list_head *at = port->flows.prev;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The adapter comes and goes. */
+/* Creation and removal of an adapter, and the events of its engine. */
 #include "hca/hca.h"
 
 #include <stdio.h>
@@ -12,7 +12,8 @@ static mono_t engine_now(void *ctx)
 	return rt_now(((struct hca *)ctx)->rt);
 }
 
-/* under the engine's lock: only remember; the handler runs from the loop */
+/* The engine calls this with its lock held. So the event is only queued, and the handler of the CQ is
+ * called from the loop. */
 static void engine_cq_event(void *ctx, void *cq_ctx)
 {
 	struct hca_cq *cq = cq_ctx;
@@ -24,7 +25,7 @@ static void engine_cq_event(void *ctx, void *cq_ctx)
 		list_add_tail(&cq->event_node, &hca->cq_events);
 }
 
-/* what comes meanwhile, waits for the next turn */
+/* Events that the handlers cause are delivered in the next turn. */
 bool hca_poll_events(struct ib_device *device)
 {
 	struct hca *hca = hca_of(device);
@@ -33,7 +34,7 @@ bool hca_poll_events(struct ib_device *device)
 	list_splice_tail_init(&hca->cq_events, &turn);
 	if (list_empty(&turn))
 		return false;
-	while (!list_empty(&turn)) { /* a handler may destroy any of the others */
+	while (!list_empty(&turn)) { /* a handler may destroy any other CQ in the list */
 		struct hca_cq *cq = list_first_entry(&turn, struct hca_cq, event_node);
 
 		list_del_init(&cq->event_node);
@@ -42,7 +43,7 @@ bool hca_poll_events(struct ib_device *device)
 	return true;
 }
 
-/* under the engine's lock as well: the core delivers it later */
+/* The engine calls this with its lock held, too. The core queues the event. */
 static void engine_async_event(void *ctx, enum ibv_event_type type, void *element)
 {
 	struct ib_event event = {

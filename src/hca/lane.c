@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Lanes: softibd makes them, folds their counts into the fabric's, and tells
- * both ends when the other is gone. It never reads a packet of theirs.
+ * Lanes. softibd creates a lane, adds its counters to those of the fabric's
+ * ports, and tells each end when the other end is gone. It never reads the
+ * packets in a lane.
  *
- * A program asks for a flow (hca_lane_resolve). If the flow's way through the
- * fabric is clean and ends at an adapter where another program owns the
- * destination QP, the flow gets a slot in the lane between the two, which is
- * made when it is their first; QPs that differ in nothing else share it. The
- * answer holds for one route epoch; a slot keeps its way until the same way is
- * resolved again, so that what was sent the old way is counted the old way.
- * softibd maps a lane and keeps no descriptor of it: its memory and its doorbell
- * are the two programs'.
+ * A program asks softibd to resolve a flow (hca_lane_resolve). If no rule,
+ * filter or capture affects packets on the flow's way, and another program owns
+ * the destination QP at its end, the flow gets a slot in the lane from the one
+ * program to the other. The lane is created with its first slot. Flows that
+ * differ in nothing but the destination QPN share a slot. The answer is valid
+ * for one route epoch. A slot keeps its way until the flow is resolved again,
+ * so that packets sent before a change are counted on the ports they passed.
+ * softibd maps a lane and keeps no descriptor of it: the two programs own its
+ * memory and its doorbell.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,25 +27,27 @@
 #include "runtime/posix/closer.h"
 
 #define LANES_PER_USER 4096
-/* what a program lacked for a lane it may have later: it is tried again after a
- * time that grows, and is short again when the last refusal is long ago */
+/* A program may refuse a lane for lack of resources. It is offered lanes again
+ * after a back-off time, which doubles with each refusal and starts at the
+ * minimum again when the last refusal is long ago. */
 #define REFUSED_MIN_NS (1 * NSEC_PER_SEC)
 #define REFUSED_MAX_NS (64 * NSEC_PER_SEC)
 
-/** struct flow - counts of one way; all QPs behind it share them */
+/** struct flow - a slot of a lane: the counters of one way. All QPs at the end of the way share
+ *  them */
 struct flow {
-	struct abi_resolve key; /* dest_qpn does not matter */
-	uint32_t epoch;		/* of the answer; nothing is sent in a later one */
+	struct abi_resolve key; /* dest_qpn is ignored */
+	uint32_t epoch;		/* route epoch in which the slot may be used */
 	struct fab_way *way;	/* NULL: the slot is free */
 	struct hca_lane *lane;
-	uint64_t packets, dwords; /* already counted */
+	uint64_t packets, dwords; /* these have been added to the ports' counters */
 };
 
 struct hca_lane {
 	struct list_head in_from, in_to;
 	struct hca_user *from, *to;
-	unsigned port_num; /* of the sender */
-	struct wire_port_addrs source; /* as announced, as is the P_Key */
+	unsigned port_num; /* the sender's port */
+	struct wire_port_addrs source; /* its addresses; the receiver was told these, and @pkey */
 	uint16_t pkey;
 	uint32_t id;
 	struct abi_lane *memory;
@@ -87,7 +91,7 @@ static void fold(void *ctx)
 
 enum { MEMORY, DOORBELL, LANE_FDS = HCA_LANE_FDS };
 
-/* Return: false: its receiver does not hear of it */
+/* Announce the lane to its receiver. Return: false: the receiver's socket has no room */
 static bool announce(const struct hca_lane *lane, const int fds[LANE_FDS])
 {
 	struct abi_lane_event event = {
@@ -135,7 +139,8 @@ static void close_fds(const int fds[LANE_FDS])
 	errno = error;
 }
 
-/* Return: 0, and both descriptors are the caller's */
+/* Make the memory and the doorbell of a lane, and map the memory. Return: 0, and the caller owns both
+ * descriptors; -errno */
 static int map_lane(struct hca_lane *lane, int fds[LANE_FDS])
 {
 	fds[MEMORY] = memfd_create("softib-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -200,8 +205,8 @@ static void cut(struct hca_lane *lane)
 
 /* --- ports that change --- */
 
-/* Is what the receiver was told of the sender's port still true? */
-static bool is_true(const struct hca_lane *lane)
+/* Has the sender's port still the addresses and the P_Key that the receiver was told? */
+static bool is_current(const struct hca_lane *lane)
 {
 	const struct ag_port *port = port_of(lane->from, lane->port_num);
 	const struct wire_port_addrs now = addrs_of(port);
@@ -219,7 +224,7 @@ void hca_lanes_check(struct hca *hca)
 		struct hca_lane *lane, *tmp;
 
 		list_for_each_entry_safe(lane, tmp, &user->lanes_out, in_from)
-			if (!is_true(lane))
+			if (!is_current(lane))
 				cut(lane);
 	}
 }
@@ -233,7 +238,7 @@ static struct hca_lane *find_lane(const struct hca_user *from, const struct hca_
 
 	list_for_each_entry(lane, &from->lanes_out, in_from)
 		if (lane->to == to && lane->port_num == key->port_num &&
-		    lane->pkey == key->pkey && is_true(lane))
+		    lane->pkey == key->pkey && is_current(lane))
 			return lane;
 	return NULL;
 }
@@ -252,7 +257,7 @@ static void note_refusal(struct hca_user *user)
 	user->refused_until = mono_add(now, user->refused_ns);
 }
 
-/* @fds: set when there is a lane: for its sender */
+/* @fds: set on success; the descriptors of the lane for its sender */
 static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
 				  const struct abi_resolve *key, int fds[LANE_FDS])
 {
@@ -280,7 +285,7 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
 	list_add_tail(&lane->in_from, &from->lanes_out);
 	list_add_tail(&lane->in_to, &to->lanes_in);
 	from->num_lanes++;
-	if (!announce(lane, fds)) { /* it would not read what comes by it */
+	if (!announce(lane, fds)) { /* the receiver would not read what the sender writes */
 		from->num_lanes--;
 		free_lane(lane);
 		close_fds(fds);
@@ -295,7 +300,7 @@ static bool same_way(const struct abi_resolve *a, const struct abi_resolve *b)
 	       a->sl == b->sl;
 }
 
-/* the slot of a flow: its own of before, or a free one; -1 none is left */
+/* Return: the slot that the flow has already, or a free one; -1: no slot is free */
 static int find_slot(struct hca_lane *lane, const struct abi_resolve *key)
 {
 	int unused = -1;
@@ -347,7 +352,7 @@ static int take_slot(struct hca_lane *lane, const struct abi_resolve *key, uint3
 	return i;
 }
 
-/* What a target that programs share receives and sends passes through softibd. */
+/* All packets from and to an XRC target that several programs share pass through softibd. */
 static bool is_of_shared_target(const struct hca *from, const struct hca_qp *to)
 {
 	const struct hca_qp *peer = eng_table_get(&from->qps, to->ib.attr.dest_qp_num & 0xffffff);
@@ -356,7 +361,8 @@ static bool is_of_shared_target(const struct hca *from, const struct hca_qp *to)
 	       (to->ib.qp_type == IB_QPT_XRC_INI && peer && hca_target_is_shared(peer));
 }
 
-/* who owns the QP at the way's end; NULL: no program, or not now */
+/* Return: the program that owns the QP at the end of the way; NULL: no program owns it, or its
+ * packets must pass through softibd */
 static struct hca_user *owner_at(const struct hca *from, const struct fab_way *way, uint32_t qpn)
 {
 	const struct fab_sink *sink = fab_way_sink(way);
@@ -375,7 +381,8 @@ static bool flow_is_sound(const struct hca_user *user, const struct abi_resolve 
 	if (in->port_num < 1 || in->port_num > user->hca->ib.phys_port_cnt || in->sl > 15)
 		return false;
 	port = port_of(user, in->port_num);
-	/* records name their source: any of the port's own addresses */
+	/* The request has no source address, because each record has its own. So only the
+	 * destination is compared with the VLANs of the port. */
 	if (!hca_vlan_is_ours(user->hca, in->port_num, in->dlid, in->dlid))
 		return false;
 	return port->lid != 0 && has_pkey(port, in->pkey);
@@ -398,7 +405,7 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 	to = owner_at(user->hca, way, in->dest_qpn);
 	out->owner = to ? to->owner : 0;
 	lane = to ? find_lane(user, to, in) : NULL;
-	if (to && to->lanes_dead) { /* it may not know by whom the lane is used */
+	if (to && to->lanes_dead) { /* the receiver may not have read the announcement of the lane */
 		to = NULL;
 		lane = NULL;
 	}
@@ -412,7 +419,7 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 		out->lane = lane->id;
 	if (slot < 0) {
 		fab_way_free(way);
-		out->epoch--; /* a lane, but nothing may be sent by it */
+		out->epoch--; /* an epoch that is over: the lane exists, but the sender must not use it */
 		return 0;
 	}
 	out->flow = (uint32_t)slot;
@@ -459,7 +466,7 @@ static void refused(struct hca_user *user, uint32_t id)
 	}
 }
 
-void hca_lanes_heard(struct rt_io *io, bool readable, bool writable)
+void hca_lanes_readable(struct rt_io *io, bool readable, bool writable)
 {
 	struct hca_user *user = container_of(io, struct hca_user, lanes_io);
 	struct abi_lane_event event;
@@ -470,7 +477,7 @@ void hca_lanes_heard(struct rt_io *io, bool readable, bool writable)
 	n = rt_receive(user->lanes_fd, &event, sizeof(event), MSG_DONTWAIT, NULL, 0);
 	if (n == -EAGAIN || n == -EINTR)
 		return;
-	if (n <= 0) { /* closed: the session ends, or the program reads no more */
+	if (n <= 0) { /* the program has closed its end: the session ends, or it wants no more lanes */
 		user->lanes_dead = true;
 		rt_io_watch(io, false, false);
 		return;

@@ -12,7 +12,7 @@
 #include "abi/lane.h"
 #include "hca/private.h"
 
-#define UNSENT_MAX 16384 /* of two ends of each lane, and to spare: it reads nothing at all */
+#define UNSENT_MAX 16384 /* more than a program that reads can have: two events for each of its lanes */
 
 struct unsent {
 	struct list_head node;
@@ -29,7 +29,7 @@ static bool is_full(int error)
 	return error == -EAGAIN || error == -ENOBUFS || error == -ENOMEM;
 }
 
-/* Return: 0; -errno, and what that says of the program is noted */
+/* Send one event, and note in @user if its socket is full or closed. Return: 0; -errno */
 static int send_event(struct hca_user *user, const struct abi_lane_event *event, const int *fds,
 		      unsigned num_fds)
 {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The link of the kernel engine. Packets that the midlayer sends are queued, and leave by the
- * port from the loop, or wait for room at their destination (waiting.c). Packets that arrive for
- * QP0 and QP1 are queued until the engine takes them: so many in a turn as even a quiet port has
- * receives for. Those who consume them have their turn in between and post new receives, so a burst
- * of packets is delayed, but not lost. Nothing runs on the caller's stack.
+ * The link between the kernel engine and the ports. Packets that the midlayer sends are queued. The
+ * loop sends them, or lets them wait for room at their destination (waiting.c). Packets that arrive
+ * for QP0 and QP1 are queued until the engine takes them. In each turn it takes at most as many as a
+ * quiet port has receives posted (HCA_RX_TURN). The consumers of these packets run between two turns
+ * and post new receives, so a burst of packets is delayed, but not lost. Nothing runs on the caller's
+ * stack.
  */
 #include <string.h>
 
 #include "hca/private.h"
 
-/* Without memory the packet waits with its QP. What was reserved before and not committed is
- * replaced: its payload was gone. */
+/* Return: room for the packet; NULL: there is no memory, and the packet stays in its send queue.
+ * A frame that was reserved before and never committed, because its payload could not be read, is
+ * replaced. */
 static void *link_reserve(void *link, const struct wire_packet *pkt, unsigned port_num,
 			  size_t len)
 {
@@ -78,9 +80,9 @@ const struct eng_link_ops hca_link_ops = {
 	.release = link_release,
 };
 
-/* The frame that a kernel engine sent, if @bytes are its own and nobody has taken it yet: further
- * members of a group copy it, since it stays as it is until the loop's next turn. Otherwise
- * a copy. NULL: no memory */
+/* Return: a frame with the packet, which the caller owns; NULL: no memory. If a kernel engine has
+ * sent the packet, the first receiver takes its frame without a copy. Further members of a group
+ * copy the packet, since that frame is not changed before the loop's next turn. */
 static struct hca_frame *take_frame(struct hca_set *set, const void *bytes, size_t len)
 {
 	struct hca_frame *f = set->passing;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * QPNs and memory keys. Both are handed out in a circle, so that a number is
- * not used again soon and a late packet does not meet a stranger. A key is
- * its index and a tag that changes with each use of the index. The tables
- * give back the pages that the circle has left: a page is 64 numbers.
+ * QPNs and memory keys. Both are assigned in a circle, so that a number is not reused soon, and a
+ * late packet does not reach another connection. A key consists of an index and a tag, which
+ * changes with each use of the index. A page of the tables has 64 numbers; it is freed when the
+ * circle has left it.
  *
- * An adapter that returns after it was removed goes on where it has ended: its peers may not know yet that
- * their connections with its queue pairs of before are gone, and would take new ones with the same
- * numbers for stale (12.9.8.3.1).
+ * An adapter that returns after it was removed continues with the next numbers. Its peers may not
+ * know yet that their connections with its former queue pairs are gone, and would regard new
+ * connections with the same numbers as stale (12.9.8.3.1).
  */
 #include "hca/private.h"
 

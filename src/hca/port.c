@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The adapter's side of its ports: packets that arrive find the engine that
- * owns their QP; changes that the subnet manager made become the midlayer's
- * events.
+ * The adapter's side of its ports: it delivers a packet that arrives to the
+ * engine that owns its QP, and reports changes that the subnet manager made as
+ * events of the midlayer.
  */
 #include <string.h>
 
@@ -29,9 +29,9 @@ static void pkey_violation(struct hca *hca, unsigned port_num, const struct fab_
 	show_violation(hca, port_num);
 }
 
-/* a datagram whose Q_Key is not its QP's is dropped, counted (PortInfo,
- * 14.2.5.6) and told to the subnet manager (trap 258, 14.2.5.1). A QP that does
- * not receive yet, or no more, judges nothing */
+/* A datagram whose Q_Key is not that of its QP is dropped, counted (PortInfo,
+ * 14.2.5.6) and reported to the subnet manager (trap 258, 14.2.5.1). A QP in a
+ * state in which it does not receive makes no such check. */
 static bool qkey_is_wrong(const struct hca_qp *qp, const struct fab_packet *pkt)
 {
 	return qp->ib.qp_type == IB_QPT_UD &&
@@ -64,9 +64,10 @@ void hca_qkey_violations(const struct hca_qp *qp, const struct abi_lane_event *e
 	show_violation(hca, port_num);
 }
 
-/* A packet of a connected QP does not name the QP that sent it. A program may attach to any
- * node: what it sends is not taken for another program's, whose QP is the peer of @qp. A QP
- * that is gone may have sent before. */
+/* Was the packet sent by another program than the one that owns the peer of @qp? A packet of a
+ * connected QP does not name its source QP, so a program could otherwise send packets in the name
+ * of another program's QP. If the peer does not exist any more, it may have sent the packet
+ * before. */
 static bool is_of_another(struct hca *hca, const struct hca_qp *qp, const struct fab_packet *pkt)
 {
 	const struct fab_sink *sink;
@@ -80,7 +81,7 @@ static bool is_of_another(struct hca *hca, const struct hca_qp *qp, const struct
 		return false;
 	from = sink->ctx;
 	peer = eng_table_get(&from->hca->qps, qp->ib.attr.dest_qp_num);
-	return peer && hca_owner(peer) != pkt->owner && !hca_target_speaks(peer, pkt->owner);
+	return peer && hca_owner(peer) != pkt->owner && !hca_target_may_send(peer, pkt->owner);
 }
 
 /* Deliver a copy to every engine with a QP in the group. A member without room misses the
@@ -130,7 +131,7 @@ int hca_port_deliver(void *ctx, const struct fab_packet *pkt)
 	if (pkt->dest_qpn == 1)
 		return to_mad_qp(port, 1, pkt);
 	qp = eng_table_get(&hca->qps, pkt->dest_qpn);
-	if (!qp) /* C9-35: no such QP, silence */
+	if (!qp) /* C9-35: a packet for a QP that does not exist is dropped silently */
 		return 0;
 	if (qkey_is_wrong(qp, pkt)) {
 		qkey_violation(hca, port->port_num, pkt);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The midlayer's own work requests and completions, between the kernel's
- * structs and the engine's (which speaks libibverbs').
+ * Work requests and completions of the midlayer: conversion between the
+ * kernel's structs (ib_send_wr, ib_wc) and those of the engine, which are the
+ * structs of libibverbs.
  */
 #include <assert.h>
 #include <string.h>
@@ -67,9 +68,9 @@ static void describe(const struct hca_qp *qp, const struct ib_send_wr *wr, struc
 	}
 }
 
-/* a GSI request names its own partition; packets leave before the next one
- * is posted, so the QP may take it on */
-static int take_on_pkey(struct hca_qp *qp, u16 pkey_index)
+/* A request of a GSI QP names its own P_Key. The packet is made before the next
+ * request is posted, so the P_Key can be set in the QP. */
+static int set_pkey(struct hca_qp *qp, u16 pkey_index)
 {
 	struct ibv_qp_attr attr;
 
@@ -91,7 +92,7 @@ static int post_register(struct hca_qp *qp, const struct ib_reg_wr *wr)
 	return eng_post_register(qp->eng, &reg);
 }
 
-/* the engine wants libibverbs' objects, and of them the keys alone */
+/* The engine's bind request has objects of libibverbs, of which the engine reads only the keys. */
 static int post_bind(struct hca_qp *qp, const struct ib_bind_mw_wr *wr)
 {
 	const struct ib_mw_bind_info *info = &wr->bind_info;
@@ -111,7 +112,8 @@ static int post_bind(struct hca_qp *qp, const struct ib_bind_mw_wr *wr)
 	return eng_post_send(qp->eng, &out, &bad, av_of);
 }
 
-/* The requests of RD and XRC begin with that of an atomic, whose members every RDMA request has. */
+/* The struct of an RD or XRC request begins with that of an atomic, which has the members that
+ * all RDMA requests need. */
 static void describe_addressed(const struct hca_qp *qp, const struct ib_atomic_wr *in,
 			       struct ibv_send_wr *out)
 {
@@ -155,7 +157,7 @@ static int post_one(struct hca_qp *qp, const struct ib_send_wr *wr)
 		return post_bind(qp, bind_mw_wr(wr));
 	if (qp->ib.qp_type == IB_QPT_XRC_INI)
 		return post_xrc(qp, xrc_wr(wr));
-	ret = qp->ib.qp_type == IB_QPT_GSI ? take_on_pkey(qp, ud_wr(wr)->pkey_index) : 0;
+	ret = qp->ib.qp_type == IB_QPT_GSI ? set_pkey(qp, ud_wr(wr)->pkey_index) : 0;
 	if (ret)
 		return ret;
 	describe(qp, wr, &out);
@@ -215,14 +217,14 @@ int hca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	return 0;
 }
 
-/* An XRC target has no CQ: its completions are in those of SRQs. */
+/* An XRC target has no CQ. Its completions are in the CQs of SRQs. */
 static bool completes_in(const struct hca_qp *qp, const struct hca_cq *cq)
 {
 	return qp->ib.send_cq == &cq->ib || qp->ib.recv_cq == &cq->ib ||
 	       qp->ib.qp_type == IB_QPT_XRC_TGT;
 }
 
-/* which of the adapter's own QPs a completion in @cq is of */
+/* Return: the midlayer's QP that a completion in @cq belongs to */
 static struct hca_qp *qp_of(struct hca *hca, const struct hca_cq *cq, uint32_t qpn)
 {
 	struct hca_qp *qp;
@@ -279,7 +281,8 @@ int hca_peek_cq(struct ib_cq *ibcq, int wc_cnt)
 	return (int)MIN(eng_cq_pending(cq->eng), (uint32_t)wc_cnt);
 }
 
-/* IB_CQ_REPORT_MISSED_EVENTS: none is missed, eng_cq_arm() sees to that */
+/* IB_CQ_REPORT_MISSED_EVENTS needs nothing here: eng_cq_arm() raises the event of a CQ that is
+ * not empty. */
 int hca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);

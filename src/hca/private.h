@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the adapter share. */
+/* Declarations that the files of the adapter share. */
 #ifndef SOFTIB_HCA_PRIVATE_H
 #define SOFTIB_HCA_PRIVATE_H
 
@@ -234,7 +234,7 @@ static inline struct hca *hca_of(struct ib_device *device)
 /* devpage.c */
 int hca_page_create(struct hca *hca);
 void hca_page_destroy(struct hca *hca);
-/** hca_page_publish() - copy a port's attributes to both pages */
+/** hca_page_publish() - copy a port's attributes to both copies of the device page */
 void hca_page_publish(struct hca *hca, unsigned port_num);
 /** hca_route_moved() - the callback fab_way_user.moved() of programs' flows. It advances route_epoch,
  *  so that each program resolves its flows from adapter @hca anew with its next request */
@@ -280,7 +280,8 @@ void hca_destroy_flow(struct ib_flow *flow);
 extern const struct eng_link_ops hca_link_ops;
 void hca_link_init(struct hca *hca);
 void hca_link_drain(struct hca *hca);
-/** hca_link_receive() - a packet for the kernel engine. 0; -EAGAIN full */
+/** hca_link_receive() - queue a packet for the kernel engine. Return: 0; -EAGAIN: the queue is
+ *  full */
 int hca_link_receive(struct hca *hca, unsigned port_num, const void *bytes, size_t len);
 
 /* waiting.c: packets of the kernel engine for destinations without room */
@@ -321,9 +322,9 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 		     struct abi_resolve_resp *out, int fds[2], unsigned int *num_fds);
 /** hca_lanes_drop() - end all lanes from and to a program that ends */
 void hca_lanes_drop(struct hca_user *user);
-/** hca_lanes_heard() - the rt_io callback of lanes_fd: read the program's messages, which refuse a lane
+/** hca_lanes_readable() - the rt_io callback of lanes_fd: read the program's messages, which refuse a lane
  *  or report datagrams with a wrong Q_Key */
-void hca_lanes_heard(struct rt_io *io, bool readable, bool writable);
+void hca_lanes_readable(struct rt_io *io, bool readable, bool writable);
 /* lane_notify.c: events about lanes for programs */
 #define HCA_LANE_FDS 2 /* descriptors of a new lane: its memory and its doorbell */
 /** hca_lane_takes_events() - has the socket lanes_fd room to announce a lane to @user? */
@@ -368,14 +369,15 @@ void hca_target_init(struct hca *hca, struct hca_qp *qp);
  *  Return: 0, also if the packet was queued until the state can move to another holder; -EAGAIN: the
  *  holder's ring is full */
 int hca_target_deliver(struct hca_qp *qp, const struct fab_packet *pkt);
-/** hca_target_heard() - handle a message about targets that a program put into its ring */
-void hca_target_heard(struct hca_user *user, const void *bytes, size_t len);
-/** hca_target_modified() - record that a program is about to set the attributes @mask of @attr */
+/** hca_target_message() - handle a message about targets that a program put into its ring */
+void hca_target_message(struct hca_user *user, const void *bytes, size_t len);
+/** hca_target_modified() - record a modification before it is made: a program sets the attributes
+ *  @mask of @attr */
 void hca_target_modified(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask);
 /** hca_target_is_shared() - do several programs share @qp? Its packets take no lane then */
 bool hca_target_is_shared(const struct hca_qp *qp);
-/** hca_target_speaks() - may program @owner send packets whose source is the target @qp? */
-bool hca_target_speaks(const struct hca_qp *qp, uint32_t owner);
+/** hca_target_may_send() - may program @owner send packets whose source is the target @qp? */
+bool hca_target_may_send(const struct hca_qp *qp, uint32_t owner);
 /** hca_target_gone() - free the target's state when @qp is destroyed */
 void hca_target_gone(struct hca_qp *qp);
 /** hca_targets_leave() - take a program that ends out of all the targets it shares */

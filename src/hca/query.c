@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the adapter says of itself and its ports, and its agents' answers. */
+/* The attributes that the adapter reports of itself and its ports, and the answers of its agents. */
 #include <string.h>
 
 #include "base/bytes.h"
@@ -9,8 +9,8 @@
 #include "profile/profile.h"
 #include "wire/mad.h"
 
-/* Pages come when they are touched, whoever touches them; the length of a READ or the kind
- * of a receive makes no difference. */
+/* On-demand paging is supported for all operations alike: a page is faulted in when the engine or a
+ * peer accesses it, whatever the operation. */
 #define ODP_DATAGRAM (IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_SRQ_RECV)
 #define ODP_UC	     (ODP_DATAGRAM | IB_ODP_SUPPORT_WRITE)
 #define ODP_RC                                                                                 \
@@ -61,7 +61,7 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 		.max_srq_wr = 16384,
 		.max_srq_sge = TP_MAX_SGE - 2,
 		.max_pkeys = ABI_PKEYS,
-		.local_ca_ack_delay = 15, /* 134 ms: a program may be off its core */
+		.local_ca_ack_delay = 15, /* 134 ms: a program may not be scheduled for so long */
 		.odp_caps = {.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT,
 			     .per_transport_caps = {.rc_odp_caps = ODP_RC,
 						    .uc_odp_caps = ODP_UC,
@@ -85,7 +85,7 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 	};
 }
 
-/* what an adapter has if a port is Ethernet's */
+/* Set the attributes of an adapter that has a port of Ethernet. */
 static void add_ethernet(struct ib_device_attr *attr)
 {
 	attr->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
@@ -96,8 +96,8 @@ static void add_ethernet(struct ib_device_attr *attr)
 	attr->max_rate_limit = 100000000;
 }
 
-/* what a profile leaves of one attribute limits others, which no profile names */
-static void agree(struct ib_device_attr *attr)
+/* Adapt the attributes that no profile names to those that the profile has limited. */
+static void limit_dependent(struct ib_device_attr *attr)
 {
 	attr->max_raw_ethy_qp = MIN(attr->max_raw_ethy_qp, attr->max_qp);
 	if (!(attr->qp_types & 1 << IB_QPT_RAW_PACKET)) {
@@ -128,7 +128,7 @@ int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 		add_ethernet(attr);
 	if (hca->set->profile)
 		profile_apply(hca->set->profile, attr, NULL, 0);
-	agree(attr);
+	limit_dependent(attr);
 	return 0;
 }
 
@@ -152,7 +152,7 @@ int hca_modify_device(struct ib_device *device, int mask, struct ib_device_modif
 	return 0;
 }
 
-/* A16: RoCE has no partition but the default one */
+/* A16: a port of RoCE has the default partition only */
 static u16 num_pkeys(const struct ag_port *p, const struct abi_devport *d)
 {
 	return d->link_layer == IB_LINK_LAYER_ETHERNET ?
@@ -209,7 +209,7 @@ void hca_set_addresses(struct ib_device *device, u32 port_num, const union ib_gi
 		       unsigned int num)
 {
 	const struct hca *hca = hca_of(device);
-	union wire_gid gid[2 * FAB_ROCE_ADDED]; /* with those of the plan */
+	union wire_gid gid[2 * FAB_ROCE_ADDED]; /* including those of the address plan */
 
 	if (!fab_is_ethernet(hca->fab, hca->node, (int)port_num))
 		return;

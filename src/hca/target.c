@@ -9,20 +9,22 @@
  *   RELEASING  the holder was asked; every packet waits here, in order
  *   FREE       softibd has it; the next packet decides who is given it
  *
- * A packet that waits for the state does not wait in the ring of its sender, because the sender may
- * be the holder, or wait for another target whose holder this one is: its answer would be behind the
- * packet. What finds no room here (a holder is stopped) is lost, and RC sends it again. A packet
- * that waits for nothing but room in a program's ring waits with its sender, as all others do.
+ * A packet that waits for the state is not left in the ring of its sender, because that could be a
+ * deadlock: the sender may itself be the holder whose answer is needed, or a chain of senders may wait
+ * for each other's targets, and the answer would be in the ring behind the packet. If the holder is
+ * stopped and there is no room for further packets here, they are dropped, and RC retransmits them. A
+ * packet that waits only for room in a program's ring stays in its sender's ring, as for any other QP.
  *
- * The state of a holder that dies is lost: the next packet is taken for the expected one.
- * Packets of such a target never go by lanes, so that their order is softibd's to keep. As
- * long as the domain has been opened by one program alone, none of this happens.
+ * The state of a holder that dies is lost. Then the PSN of the next packet becomes the expected PSN.
+ * Packets of a shared target never use lanes, so that softibd determines their order. None of this
+ * applies while only one program has opened the domain.
  */
 #include <string.h>
 
 #include "hca/private.h"
 
-/* of the packets that wait: as much as a sender's ring has, and of all targets of an adapter */
+/* limits on the packets that wait: of one target, as much as a sender's ring holds; of all
+ * targets of an adapter */
 #define TARGET_WAITING_BYTES  ((size_t)ABI_LINK_RING_BYTES)
 #define ADAPTER_WAITING_BYTES (16 * TARGET_WAITING_BYTES)
 
@@ -30,11 +32,11 @@
 	(1u << IB_EVENT_COMM_EST | 1u << IB_EVENT_QP_REQ_ERR | 1u << IB_EVENT_QP_ACCESS_ERR |      \
 	 1u << IB_EVENT_QP_FATAL | 1u << IB_EVENT_PATH_MIG | 1u << IB_EVENT_PATH_MIG_ERR)
 
-/** struct hca_part - a program that knows of a target */
+/** struct hca_part - a program that has been told of a target */
 struct hca_part {
 	struct list_head node; /* in target.parts */
 	struct hca_user *user;
-	uint32_t serial; /* of the attributes that it knows */
+	uint32_t serial; /* version of the attributes that it was told: hca_target.serial */
 };
 
 static void retry(struct rt_timer *timer);
@@ -66,7 +68,7 @@ static struct hca_part *find_part(const struct hca_qp *qp, const struct hca_user
 	return NULL;
 }
 
-bool hca_target_speaks(const struct hca_qp *qp, uint32_t owner)
+bool hca_target_may_send(const struct hca_qp *qp, uint32_t owner)
 {
 	const struct hca_part *part;
 
@@ -86,8 +88,8 @@ static void free_part(struct hca_part *part)
 
 /* --- messages --- */
 
-/* Return: 0; -EAGAIN */
-static int tell(const struct hca_qp *qp, struct hca_user *user, enum abi_target_kind kind)
+/* Send a message about the target to @user. Return: 0; -EAGAIN: its ring is full */
+static int send_message(const struct hca_qp *qp, struct hca_user *user, enum abi_target_kind kind)
 {
 	struct abi_target_message message = {
 		.mark = ABI_TARGET_MARK, .kind = (uint8_t)kind, .qpn = qp->ib.qp_num};
@@ -95,7 +97,7 @@ static int tell(const struct hca_qp *qp, struct hca_user *user, enum abi_target_
 	return hca_user_deliver(user, &message, sizeof(message));
 }
 
-/* @user knows of the target, by the attributes of @serial. Return: NULL: no memory */
+/* Record that @user has been told the attributes of version @serial. Return: NULL: no memory */
 static struct hca_part *note_part(struct hca_qp *qp, struct hca_user *user, uint32_t serial)
 {
 	struct hca_part *part = find_part(qp, user);
@@ -111,7 +113,8 @@ static struct hca_part *note_part(struct hca_qp *qp, struct hca_user *user, uint
 	return part;
 }
 
-/* @epsn: of a packet that is there, for a state that is lost */
+/* Give the state to @user, which becomes the holder. @epsn: PSN of the packet at hand, which
+ * becomes the expected PSN if the state was lost */
 static int give(struct hca_qp *qp, struct hca_user *user, uint32_t epsn)
 {
 	struct hca_target *t = &qp->target;
@@ -139,7 +142,8 @@ static int give(struct hca_qp *qp, struct hca_user *user, uint32_t epsn)
 
 /* --- packets --- */
 
-/* the program whose SRQ @pkt names; of none: the holder refuses it */
+/* Return: the program whose SRQ @pkt names. If there is no such SRQ, the holder gets the packet
+ * and refuses it; if the state is free, the program that created the target does. */
 static struct hca_user *addressee(const struct hca_qp *qp, const struct wire_packet *pkt)
 {
 	struct hca *hca = hca_of(qp->ib.device);
@@ -150,7 +154,8 @@ static struct hca_user *addressee(const struct hca_qp *qp, const struct wire_pac
 	return qp->target.holder ? qp->target.holder : qp->user;
 }
 
-/* Return: 0; -EINPROGRESS the holder has to release the state first; -EAGAIN there is no room */
+/* Deliver a packet if the state is free or with its addressee. Return: 0; -EINPROGRESS: the
+ * holder has to release the state first; -EAGAIN: the ring of a program has no room */
 static int offer(struct hca_qp *qp, const void *bytes, size_t len)
 {
 	struct hca_target *t = &qp->target;
@@ -166,9 +171,9 @@ static int offer(struct hca_qp *qp, const void *bytes, size_t len)
 	if (t->is_asked)
 		return -EINPROGRESS;
 	if (t->holder && t->holder != to) {
-		/* whoever has held it from the start has set its attributes itself */
+		/* a program that has been the holder from the start has set the attributes itself */
 		t->is_asked = note_part(qp, t->holder, t->serial) &&
-			      !tell(qp, t->holder, ABI_TARGET_RELEASE);
+			      !send_message(qp, t->holder, ABI_TARGET_RELEASE);
 		return t->is_asked ? -EINPROGRESS : -EAGAIN;
 	}
 	ret = t->holder ? 0 : give(qp, to, packet.bth.psn.v);
@@ -210,7 +215,8 @@ static void wait_here(struct hca_qp *qp, const struct fab_packet *pkt)
 	hca->targets_waiting_bytes += f->len;
 }
 
-/* Return: offer()'s, of the first packet that has to wait on */
+/* Deliver the packets that wait here, in order. Return: 0; the error of offer() for the first
+ * packet that has to wait longer */
 static int offer_waiting(struct hca_qp *qp)
 {
 	struct hca_target *t = &qp->target;
@@ -220,7 +226,7 @@ static int offer_waiting(struct hca_qp *qp)
 		int ret = offer(qp, f->bytes, f->len);
 
 		if (ret) {
-			/* nothing reports when there is room */
+			/* no event reports that a ring has room again, hence the timer */
 			if (ret == -EAGAIN)
 				rt_timer_arm(&t->retry, mono_add(rt_now(hca_of(qp->ib.device)->rt),
 								 HCA_RETRY_MAX_NS));
@@ -254,7 +260,7 @@ int hca_target_deliver(struct hca_qp *qp, const struct fab_packet *pkt)
 	return 0;
 }
 
-/* --- what programs say --- */
+/* --- messages from programs --- */
 
 static void event(struct hca_qp *qp, const struct hca_user *from,
 		  const struct abi_target_message *message)
@@ -273,10 +279,10 @@ static void event(struct hca_qp *qp, const struct hca_user *from,
 	drop_waiting(qp);
 	list_for_each_entry(part, &qp->target.parts, node)
 		if (part->user != from)
-			(void)tell(qp, part->user, ABI_TARGET_FAILED);
+			(void)send_message(qp, part->user, ABI_TARGET_FAILED);
 }
 
-void hca_target_heard(struct hca_user *user, const void *bytes, size_t len)
+void hca_target_message(struct hca_user *user, const void *bytes, size_t len)
 {
 	struct abi_target_message message;
 	struct hca_target *t;
@@ -313,7 +319,7 @@ void hca_target_modified(struct hca_qp *qp, const struct ibv_qp_attr *attr, int 
 	if (!(mask & IBV_QP_STATE))
 		return;
 	if (!tp_state_receives(attr->qp_state) || attr->qp_state == IBV_QPS_RTR)
-		drop_waiting(qp); /* of the connection that ends */
+		drop_waiting(qp); /* packets of the connection that ends */
 	if (attr->qp_state == IBV_QPS_RTR) {
 		t->holder = hca_target_is_shared(qp) ? NULL : qp->user;
 		t->is_asked = false;
@@ -321,11 +327,11 @@ void hca_target_modified(struct hca_qp *qp, const struct ibv_qp_attr *attr, int 
 	}
 	if (attr->qp_state == IBV_QPS_ERR)
 		list_for_each_entry(part, &t->parts, node)
-			(void)tell(qp, part->user, ABI_TARGET_FAILED);
+			(void)send_message(qp, part->user, ABI_TARGET_FAILED);
 }
 
-/* What waits is offered to others when the program that goes has gone. */
-static void lose(struct hca_qp *qp)
+/* The holder ends: its state is lost. Waiting packets are delivered to other programs afterwards. */
+static void lose_state(struct hca_qp *qp)
 {
 	struct hca_target *t = &qp->target;
 
@@ -343,7 +349,7 @@ void hca_target_gone(struct hca_qp *qp)
 		struct hca_part *part =
 			list_first_entry(&qp->target.parts, struct hca_part, node);
 
-		(void)tell(qp, part->user, ABI_TARGET_FORGET);
+		(void)send_message(qp, part->user, ABI_TARGET_FORGET);
 		free_part(part);
 	}
 }
@@ -356,7 +362,7 @@ void hca_targets_leave(struct hca_user *user)
 		struct hca_part *part = is_target(qp) ? find_part(qp, user) : NULL;
 
 		if (is_target(qp) && qp->target.holder == user)
-			lose(qp);
+			lose_state(qp);
 		if (part)
 			free_part(part);
 	}
@@ -371,7 +377,8 @@ void hca_inherit_qp(struct ib_qp *ibqp, struct ib_ucontext *to)
 	qp->user = container_of(to, struct hca_user, ib);
 }
 
-/* Make programs resolve their flows again: those of the domain's targets get no lane any more. */
+/* The domain is shared from now on, so its targets must not use lanes. Make programs resolve
+ * their flows again. */
 void hca_xrcd_shared(struct ib_device *device)
 {
 	struct hca_qp *qp;
@@ -381,7 +388,7 @@ void hca_xrcd_shared(struct ib_device *device)
 		if (hca_target_is_shared(qp) && qp->target.holder &&
 		    !find_part(qp, qp->target.holder) &&
 		    note_part(qp, qp->target.holder, qp->target.serial))
-			(void)tell(qp, qp->target.holder, ABI_TARGET_SHARED);
+			(void)send_message(qp, qp->target.holder, ABI_TARGET_SHARED);
 	list_for_each_entry(hca, &hca_of(device)->set->shared, shared_node)
 		hca_route_moved(hca);
 }

@@ -29,8 +29,8 @@ static void ring_doorbell(int fd)
 {
 	uint64_t one = 1;
 
-	/* The doorbell is a pipe, and no program has this opening of its writing end: a program could
-	 * make a descriptor that it shares with softibd blocking. */
+	/* The doorbell is a pipe, and only softibd has this open file description of its writing
+	 * end. If a program shared it, it could make it blocking. */
 	if (write(fd, &one, sizeof(one)) < 0) {
 		/* EAGAIN: the pipe is full, so the sleeper is being woken already */
 	}
@@ -89,7 +89,8 @@ bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid)
 
 /* --- from the program --- */
 
-/* Return: the port that has the packet's source address; 0: none of the adapter's */
+/* Return: the number of the port that has the packet's source address; 0: no port of the adapter
+ * has it */
 static unsigned source_port(const struct hca *hca, const struct fab_packet *pkt)
 {
 	for (unsigned i = 1; i <= hca->ib.phys_port_cnt; i++) {
@@ -138,7 +139,7 @@ static bool may_leave(const struct hca_user *user, unsigned port_num, const stru
 	if (!hca_vlan_is_ours(user->hca, port_num, pkt->lrh.slid, pkt->lrh.dlid))
 		return false;
 	if (!(wire_opcodes[pkt->opcode].flags & WIRE_HAS_DETH))
-		return true; /* connected: the source QPN is not in the packet */
+		return true; /* packets of connected services do not have the source QPN */
 	src = eng_table_get(&user->hca->qps, pkt->src_qpn);
 	return src && src->user == user &&
 	       (src->ib.qp_type == IB_QPT_RAW_PACKET) == (pkt->dest_qpn == WIRE_QPN_FRAME);
@@ -188,7 +189,7 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 	/* send the bytes that were checked: the program may change the shared ones meanwhile */
 	memcpy(bytes, shared, len);
 	if (unlikely(len && bytes[0] == ABI_TARGET_MARK)) {
-		hca_target_heard(user, bytes, len);
+		hca_target_message(user, bytes, len);
 		return true;
 	}
 	if (fab_packet_decode(&pkt, bytes, len) < 0)
@@ -220,7 +221,7 @@ static void cut_off(struct hca_user *user)
 	rt_poller_del(&user->poller);
 	rt_timer_disarm(&user->retry);
 	rt_io_watch(&user->doorbell, false, false);
-	ib_ucontext_fatal(&user->ib); /* deferred: the caller still uses it */
+	ib_ucontext_fatal(&user->ib); /* takes effect later, since the caller still uses @user */
 }
 
 static bool user_poll(struct rt_poller *p)
@@ -238,8 +239,8 @@ static bool user_poll(struct rt_poller *p)
 		abi_ring_skip(&user->rx);
 		n++;
 	}
-	/* in this order: a reader that finds this ring empty relies on the records in the
-	 * others (abi/lane.h) */
+	/* Publish before releasing: a program that finds its ring to softibd empty assumes that
+	 * the packets are in the rings of their receivers (abi/lane.h). */
 	hca_users_flush(user->hca->set);
 	abi_ring_release(&user->rx);
 	if (len == ABI_RING_WRAP)
@@ -247,8 +248,8 @@ static bool user_poll(struct rt_poller *p)
 	return n > 0;
 }
 
-/* The poller empties the ring, as many packets in a turn as usual, so that a program that
- * fills its ring and destroys a QP does not delay others. */
+/* The poller forwards the packets, and no more of them in a turn than usual, so that a program
+ * that fills its ring and destroys a QP does not delay others. */
 bool hca_quiesce(struct ib_ucontext *context)
 {
 	struct hca_user *user = container_of(context, struct hca_user, ib);
@@ -361,7 +362,8 @@ static void free_user(struct hca_user *user)
 {
 	if (user->link_memory)
 		munmap(user->link_memory, user->link_bytes);
-	/* the program has both ends, and may have filled them with anything */
+	/* the program has both ends of the sockets, and may have sent descriptors of any kind by
+	 * them */
 	rt_close_foreign_all(user->fd + ABI_FD_ASYNC_READ, 2);
 	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)
 		if (user->fd[i] >= 0)
@@ -411,7 +413,7 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
 	rt_poller_add(user->hca->rt, &user->poller);
 	rt_io_init(user->hca->rt, &user->doorbell, user->fd[ABI_FD_DOORBELL], doorbell_rang);
 	rt_io_watch(&user->doorbell, true, false);
-	rt_io_init(user->hca->rt, &user->lanes_io, user->lanes_fd, hca_lanes_heard);
+	rt_io_init(user->hca->rt, &user->lanes_io, user->lanes_fd, hca_lanes_readable);
 	rt_io_watch(&user->lanes_io, true, false);
 	return &user->ib;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The adapter's operations on objects. A program's object is a number and an
- * owner here, its queues live in the program's engine; the midlayer's own
- * lives in the adapter's engine. Queue pairs are in verbs_qp.c, memory in verbs_memory.c.
+ * The adapter's operations on objects. Of a program's object softibd knows the
+ * number and the owner; its queues are in the program's engine. An object of
+ * the midlayer is in the adapter's engine. verbs_qp.c has the operations on
+ * queue pairs, verbs_memory.c those on memory.
  */
 #include "hca/private.h"
 
@@ -107,7 +108,7 @@ static int modify_cq(struct ib_cq *ibcq, u16 cq_count, u16 cq_period)
 	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);
 
 	if (!cq->eng)
-		return -EOPNOTSUPP; /* a program's: its library does it */
+		return -EOPNOTSUPP; /* the library resizes the CQ of a program */
 	eng_cq_moderate(cq->eng, cq_count, cq_period * NSEC_PER_USEC);
 	return 0;
 }
@@ -206,7 +207,7 @@ static void destroy_srq(struct ib_srq *ibsrq)
 	rt_free(srq);
 }
 
-/* --- XRC domains: what is in them is in the programs' engines --- */
+/* --- XRC domains: their SRQs and QPs are in the programs' engines --- */
 
 static struct ib_xrcd *alloc_xrcd(struct ib_device *device, struct ib_udata *udata)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The adapter's operations on memory: regions, windows, device memory. What a program's keys
- * give access to, its own engine knows: here they are numbers. Those of the midlayer's
- * consumers are in the adapter's engine.
+ * The adapter's operations on memory regions, memory windows and device memory. softibd assigns the
+ * keys of a program; only the program's engine knows the memory to which they give access. The keys
+ * of the midlayer's consumers are in the adapter's engine.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,8 @@ static u32 number_of(struct ib_pd *pd)
 	return container_of(pd, struct hca_pd, ib)->number;
 }
 
-/* @ret: whether the engine has it. Return: the region, or the error */
+/* Finish the creation of a region. @ret: result of its creation in the engine
+ * Return: the region; if @ret is an error, ERR_PTR() of it, and the region is freed */
 static struct ib_mr *in_engine(struct ib_mr *ibmr, int ret)
 {
 	if (ret) {
@@ -109,7 +110,7 @@ bool hca_mr_is_bound(const struct ib_mr *mr)
 	       eng_mr_is_bound(hca_of(mr->device)->engine, mr->lkey);
 }
 
-/* the memory is the program's and its engine's; here it has a key */
+/* Assign the keys of a program's region. The region itself is in the program's engine. */
 struct ib_mr *hca_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova, int access,
 				 struct ib_udata *udata)
 {
@@ -139,7 +140,7 @@ struct ib_mw *hca_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_uda
 	if (ret)
 		goto undo_alloc;
 	mw->key.is_window = true;
-	/* what a program's window is bound to, the program's engine knows */
+	/* a program's memory window is in the program's engine, which knows what it is bound to */
 	ret = udata ? 0 :
 		      eng_mw_add(hca->engine, mw->ib.rkey, number_of(pd), (enum ibv_mw_type)type);
 	if (!ret)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The adapter's operations on queue pairs, and the multicast groups that they
- * join: a program's are a number and an owner here, as all its objects are
- * (verbs.c).
+ * The adapter's operations on queue pairs and their multicast groups. As of all
+ * objects of a program, softibd knows the number and the owner of a program's
+ * QP (verbs.c).
  */
 #include <string.h>
 
@@ -10,8 +10,9 @@
 
 /* --- queue pairs --- */
 
-/* What is created, at least what was asked for (11.2.4.1): no queue that the type does not have;
- * and inline data in the place of a request's scatter/gather list, as adapters have it. */
+/* Set the capabilities that the QP gets, which are at least the requested ones (11.2.4.1). A
+ * queue that the QP's type does not have gets no entries. Inline data can be as long as the
+ * scatter/gather list of a request, since hardware stores them in its place. */
 static void grant_cap(struct ib_qp_init_attr *init, const struct ib_device_attr *max)
 {
 	struct ib_qp_cap *cap = &init->cap;

@@ -94,7 +94,8 @@ static int offer(struct hca *hca, const struct hca_frame *f)
 	return ret ? ret : fab_send(hca->fab, hca->node, (int)f->port_num, &pkt);
 }
 
-/* Return: true if it need not wait: another kernel engine keeps the frame, or it is freed */
+/* Try to send a frame. Return: true if it has left: another kernel engine owns it now, or it was
+ * freed */
 static bool pass_on(struct hca *hca, struct hca_frame *f)
 {
 	struct hca_set *set = hca->set;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Windows: softibd introduces two programs to each other and counts what they
- * then do without it (src/abi/window.h). A question is checked against what
- * softibd itself knows: both QPs, connected to each other, the key, its
- * protection domain and rights, and the ways of requests and answers. The
- * target only adds where the memory is. No memory of a program is mapped
- * here but its window page, and nobody is waited for.
+ * Windows: softibd introduces two programs to each other, and counts the
+ * requests that they then perform without it (src/abi/window.h). It checks a
+ * question (ABI_WINDOW_ASK) against its own state: the two QPs must be connected
+ * to each other, the key must have the right protection domain and access
+ * rights, and packets must be able to pass both ways without being observed or
+ * changed. The target only adds where the memory is. softibd maps no memory of a
+ * program but its window page, and never waits for a program.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,41 +23,43 @@
 #include "hca/window_private.h"
 #include "runtime/posix/closer.h"
 
-/** struct question - an ASK on its way: struct abi_window_msg.id names it */
+/** struct question - an ASK that the target has not answered; struct abi_window_msg.id identifies
+ *  it */
 struct question {
 	struct list_head node;
 	uint32_t id, epoch;
 	struct hca_windows *from, *to;
 	uint32_t from_qpn, to_qpn, rkey;
-	uint32_t connection; /* @from's word for it */
+	uint32_t connection; /* the number by which @from identifies it */
 };
 
-/** struct pair - @to was once asked for memory by @from, and has its page */
+/** struct pair - two programs: @from has asked @to for memory, and @to has the window page of
+ *  @from */
 struct pair {
 	struct list_head node;
 	struct hca_windows *from, *to;
 };
 
-/** struct given - memory of a target's, @window by its own word, that @from was granted
- *  and not told to forget */
+/** struct given - memory of a target, which identifies it by @window. @from was granted access to
+ *  it, and has not been told to forget it */
 struct given {
 	struct list_head node; /* hca_windows.given of the target */
 	struct hca_windows *from;
 	uint32_t window;
 };
 
-#define GIVEN_MAX 16384 /* of one target: 256 extents, to 64 peers each */
+#define GIVEN_MAX 16384 /* grants of one target: 256 extents, to 64 peers each */
 
 static struct hca_set *set_of(const struct hca_windows *w)
 {
 	return w->user->hca->set;
 }
 
-/* --- talking --- */
+/* --- messages to programs --- */
 
 /* A program that does not read its socket gets no more messages. The socket is shut down, which
  * tells the program to forget every window. */
-static void say(struct hca_windows *to, const struct abi_window_msg *m, const int *fds,
+static void send_message(struct hca_windows *to, const struct abi_window_msg *m, const int *fds,
 		unsigned n)
 {
 	if (to->dead || !abi_send_fds(to->fd, m, sizeof(*m), fds, n, MSG_DONTWAIT))
@@ -69,7 +72,7 @@ static void deny(struct hca_windows *to, uint32_t qpn, uint32_t rkey)
 {
 	struct abi_window_msg m = {.kind = ABI_WINDOW_DENY, .qpn = qpn, .rkey = rkey};
 
-	say(to, &m, NULL, 0);
+	send_message(to, &m, NULL, 0);
 }
 
 static void free_question(struct question *q)
@@ -98,8 +101,9 @@ static bool make_pair(struct hca_windows *from, struct hca_windows *to)
 	return true;
 }
 
-/* Its program has mapped its page and sealed it since: a peer that opens what it is
- * given anew, which no mode of the file forbids to the same user, cannot write it. */
+/* The owner of a page maps it writable and then seals it. Without the seal, a peer could open the
+ * descriptor anew for writing through /proc: it runs as the same user, so no mode of the file
+ * forbids it. */
 static bool page_is_sealed(struct hca_windows *w)
 {
 	if (!w->page_sealed)
@@ -143,16 +147,17 @@ static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 	want.qpn = q->to_qpn;
 	want.window = c.to->id;
 	want.access = (uint32_t)c.access;
-	say(c.to, &want, &w->page_fd, 1);
+	send_message(c.to, &want, &w->page_fd, 1);
 	if (c.to->dead) {
 		deny(w, m->qpn, m->rkey);
 		free_question(q);
 	}
 }
 
-/* Memory that its owner cannot take from under its peers, and that is there: a hole
- * that the owner makes into shared memory is a page of zeros, but into huge pages
- * (hugetlbfs) a SIGBUS when none is left. */
+/* May peers map this memory safely? Its size must be sealed, so that the owner cannot truncate it
+ * under its peers, which would raise SIGBUS there. It must also not be in hugetlbfs: if the owner
+ * punches a hole into ordinary shared memory, peers read zeros, but in hugetlbfs they get a
+ * SIGBUS when no huge page is left. */
 static bool memory_is_sound(int fd, const struct abi_window_msg *m)
 {
 	int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
@@ -175,8 +180,8 @@ static void drop_given(struct hca_windows *to, struct given *g)
 	rt_free(g);
 }
 
-/* Return: false: the target has too many grants, or there is no memory; what is not noted could
- * not be closed later */
+/* Record a grant, so that it can be revoked later. Return: false: it must not be given, because the
+ * target has too many grants, or there is no memory */
 static bool note_given(struct hca_windows *to, struct hca_windows *from, uint32_t window)
 {
 	struct given *g;
@@ -194,7 +199,8 @@ static bool note_given(struct hca_windows *to, struct hca_windows *from, uint32_
 	return true;
 }
 
-/* @mr: NULL: the key is a memory window's, whose bounds the target alone knows */
+/* Is the memory of the answer inside the region of the key? @mr: NULL: the key is that of a
+ * memory window, whose bounds only the target knows */
 static bool inside_key(const struct ib_mr *mr, const struct abi_window_msg *m)
 {
 	return !mr || range_covers(mr->iova, mr->length, m->va, m->length_bytes);
@@ -221,7 +227,7 @@ static bool grant(const struct question *q, const struct abi_window_msg *m, int 
 	if (!f || !g.access)
 		return false;
 	if (!(g.access & WRITING_RIGHTS) && !(fcntl(fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE))
-		return false; /* who opens it anew could write it */
+		return false; /* a peer could open the descriptor anew for writing */
 	fds[0] = g.access & WRITING_RIGHTS ? dup(fd) : read_only(fd);
 	if (fds[0] < 0)
 		return false;
@@ -238,7 +244,7 @@ static bool grant(const struct question *q, const struct abi_window_msg *m, int 
 	g.flow = f->index;
 	g.epoch = q->epoch;
 	g.connection = q->connection;
-	say(q->from, &g, fds, 2);
+	send_message(q->from, &g, fds, 2);
 	rt_close_foreign(fds[0]);
 	return true;
 }
@@ -255,7 +261,7 @@ static void answered(struct hca_windows *w, const struct abi_window_msg *m, int 
 			break;
 	if (&q->node == questions)
 		return;
-	/* what was checked may have changed since */
+	/* the state against which the question was checked may have changed meanwhile */
 	if (m->kind == ABI_WINDOW_GIVE && q->epoch == q->from->user->hca->route_epoch &&
 	    memory_is_sound(fd, m) && hca_window_find(q->from, q->from_qpn, q->rkey, &c)) {
 		if (c.to == w && c.to_qp->ib.qp_num == q->to_qpn && inside_key(c.mr, m))
@@ -279,7 +285,7 @@ static void closed(struct hca_windows *w, const struct abi_window_msg *m)
 	{
 		if (g->window != m->window)
 			continue;
-		say(g->from, &gone, NULL, 0);
+		send_message(g->from, &gone, NULL, 0);
 		drop_given(w, g);
 	}
 }
@@ -311,7 +317,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 	if (n == -EAGAIN || n == -EINTR)
 		return;
-	if (n <= 0) { /* closed: the session ends, or the program wants none */
+	if (n <= 0) { /* the program has closed its end: the session ends, or it wants no windows */
 		w->dead = true;
 		rt_io_watch(io, false, false);
 	} else if (n == (ssize_t)sizeof(m) && !w->user->broken) {
@@ -382,7 +388,7 @@ static void drop_questions(struct hca_windows *w)
 	}
 }
 
-/* @from or @to goes */
+/* Free the grants from @to to @from, because one of the two ends. */
 static void drop_all_given(struct hca_windows *to, const struct hca_windows *from)
 {
 	struct given *g, *tmp;
@@ -401,7 +407,7 @@ static void drop_pairs(struct hca_windows *w)
 	{
 		if (p->from != w && p->to != w)
 			continue;
-		say(p->from == w ? p->to : p->from, &gone, NULL, 0);
+		send_message(p->from == w ? p->to : p->from, &gone, NULL, 0);
 		drop_all_given(p->to, p->from);
 		list_del(&p->node);
 		rt_free(p);
@@ -414,7 +420,7 @@ void hca_windows_close(struct hca_user *user)
 
 	if (!w)
 		return;
-	w->dead = true; /* nothing is said to it any more */
+	w->dead = true; /* no message is sent to it any more */
 	drop_questions(w);
 	drop_pairs(w);
 	hca_window_count_end(w);

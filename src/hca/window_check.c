@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Who may have a window into whose memory: everything that a responder would
- * check of a packet, as softibd knows it.
+ * The check whether a program may have a window into the memory of another: all
+ * that a responder checks of a packet, by softibd's own state.
  */
 #include "hca/window_private.h"
 
@@ -30,7 +30,7 @@ struct fab_way *hca_qp_way(const struct hca_qp *qp)
 	return way;
 }
 
-/* the program's QP that @qp is connected to, at the end of @way */
+/* Return: the program's QP at the end of @way that @qp is connected to; NULL */
 static const struct hca_qp *peer_of(const struct hca_qp *qp, const struct fab_way *way)
 {
 	const struct fab_sink *sink = fab_way_sink(way);
@@ -83,8 +83,9 @@ static bool is_for_region(const struct hca_key *key, uint32_t rkey, struct windo
 	return true;
 }
 
-/* What the memory window is bound to, and which its present key is, the target alone knows. It
- * can grant nothing but its own memory, to a peer that it is connected to. */
+/* Only the target knows what a memory window is bound to, and its current key, so softibd leaves
+ * the check of these to the target. A target that answers wrongly grants no more than access to
+ * its own memory, to a peer that it is connected to. */
 static bool is_for_window(const struct hca_key *key, const struct window_connection *c)
 {
 	return container_of(key, struct hca_mw, key)->ib.pd == c->to_qp->ib.pd;

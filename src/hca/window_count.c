@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What programs did by windows, counted as the packets that would have gone:
- * each program writes its own counters in its window page, and they are added
- * to the ports on the way before anyone reads these.
+ * Counters of requests that programs performed through windows. Each program
+ * counts them in its window page as the packets that would have been sent, and
+ * softibd adds these to the counters of the ports on the way before they are
+ * read.
  */
 #include "hca/window_private.h"
 
@@ -68,7 +69,7 @@ static void free_flow(struct hca_windows *w, struct window_flow *f)
 	rt_free(f);
 }
 
-/* those of QPs that are no more */
+/* Free the flows of QPs that do not exist any more. */
 static void reclaim_flows(struct hca_windows *w)
 {
 	struct window_flow *f, *tmp;
@@ -103,7 +104,7 @@ struct window_flow *hca_window_flow(struct hca_windows *w, uint32_t qpn)
 	f->windows = w;
 	f->qpn = qpn;
 	f->index = (uint32_t)index;
-	fold_flow(w, f); /* what an earlier QP left there is counted */
+	fold_flow(w, f); /* the packets of the QP that had the flow before */
 	w->flow_used[index / 64] |= 1ull << index % 64;
 	list_add_tail(&f->node, &w->flows);
 	return f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files about windows share. window.c describes softibd's part in them. */
+/* Declarations that the files about windows share. window.c describes softibd's part in windows. */
 #ifndef SOFTIB_HCA_WINDOW_PRIVATE_H
 #define SOFTIB_HCA_WINDOW_PRIVATE_H
 
@@ -57,15 +57,15 @@ struct window_flow *hca_window_flow(struct hca_windows *w, uint32_t qpn);
 /** hca_window_flow_set() - from now on, count @f on these ways, and take ownership of them */
 void hca_window_flow_set(const struct hca_windows *w, struct window_flow *f, struct fab_way *way,
 			 struct fab_way *back);
-/** hca_window_count_end() - count what the program did last, and free all flows of @w */
+/** hca_window_count_end() - count the program's last requests, and free all flows of @w */
 void hca_window_count_end(struct hca_windows *w);
 
 /* --- window_check.c --- */
 
 /** hca_qp_pkey() - Return: the P_Key of @qp's packets; 0: its index names none */
 uint16_t hca_qp_pkey(const struct hca_qp *qp);
-/** hca_qp_way() - Return: the way of @qp's packets to its peer, which the caller frees; NULL: there is
- *  none, or a rule or a filter affects packets on it */
+/** hca_qp_way() - Return: the way of @qp's packets to its peer, which the caller frees; NULL:
+ *  there is none, or a rule or a filter affects packets on it */
 struct fab_way *hca_qp_way(const struct hca_qp *qp);
 /** hca_window_find() - may QP @qpn of program @w use @rkey of its peer through a window?
  *  Return: true, and *@c is set; the caller frees its ways by hca_window_free_ways() */

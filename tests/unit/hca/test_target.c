@@ -64,7 +64,7 @@ static void say(struct shared *s, const struct program *by, enum abi_target_kind
 	struct abi_target_message m = {.mark = ABI_TARGET_MARK, .kind = kind, .event = event,
 				       .qpn = s->qp->ib.qp_num, .state = {.epsn = 77}};
 
-	hca_target_heard(user_of(by), &m, sizeof(m));
+	hca_target_message(user_of(by), &m, sizeof(m));
 	turn(s->w);
 }
 
