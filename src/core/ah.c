@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Address handles (IBA v1 11.2.2): the way to a peer, checked once. None of
- * these calls sleeps: they read the cached tables only.
+ * Address handles (IBA v1 11.2.2). The address of a peer is validated when the
+ * handle is made. None of these calls sleeps, because they read only the cached
+ * tables.
  */
 #include "core/private.h"
 
-/* A16: packets of RoCE always have a GRH; the station of its DGID is the address on the
- * link. A program's library has looked it up already, and the packet's source is checked. */
+/* A16: packets of RoCE always have a GRH, and the station with the DGID is their destination on the
+ * link. The library of a program has looked it up already; softibd checks the source of its packets. */
 static int resolve_station(struct ib_device *device, const struct ib_port_attr *port,
 			   struct rdma_ah_attr *attr)
 {
@@ -102,8 +103,8 @@ int rdma_destroy_ah(struct ib_ah *ah, u32 flags)
 	return 0;
 }
 
-/* 13.5.4.3: the answer goes back with the GRH's addresses exchanged. The SGID
- * index is where the packet's destination stands in our table; a packet to a
+/* 13.5.4.3: an answer has the addresses of the GRH exchanged. Its SGID index is
+ * the index of the packet's destination in the port's GID table; a packet to a
  * multicast group is answered from the first GID. */
 static int reverse_grh(struct ib_device *device, u32 port_num, const struct ib_grh *grh,
 		       struct ib_global_route *route)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Queries, and the copies of port attributes, GID and P_Key tables for those
- * who may not sleep. A copy is as old as the last event that the device
- * reported (event.c refreshes before it tells anyone).
+ * Queries of port attributes, GID tables and P_Key tables, and cached copies of
+ * these for callers that may not sleep. A copy is updated with each event of
+ * the device, before handlers are called (event.c).
  */
 #include "core/private.h"
 #include "wire/packet.h"
 
-/** struct ib_port_cache - what was last read of one port */
+/** struct ib_port_cache - the copies of one port's attributes and tables */
 struct ib_port_cache {
 	struct ib_port_attr attr;
-	union ib_gid *gid; /* attr.gid_tbl_len */
-	u16 *pkey;	   /* attr.pkey_tbl_len */
+	union ib_gid *gid; /* attr.gid_tbl_len entries */
+	u16 *pkey;	   /* attr.pkey_tbl_len entries */
 };
 
 /* --- queries --- */
@@ -243,7 +243,7 @@ static int query_pkey(struct ib_device *device, u32 port_num, int index, u16 *pk
 	return ib_query_pkey(device, port_num, (u16)index, pkey);
 }
 
-/* 10.9.1.1: the low 15 bits name the partition, the highest full membership */
+/* 10.9.1.1: the low 15 bits of a P_Key name the partition; the highest bit means full membership */
 static int find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index,
 		     int (*read)(struct ib_device *, u32, int, u16 *))
 {

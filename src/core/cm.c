@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The CM as a client of every device: MAD agents, ids, and the world of src/cm. */
+/* The CM as a client of every device: its MAD agents and ids, and the operations that src/cm needs. */
 #include "core/cm_priv.h"
 #include "core/trace.h"
 
 #define MASK_BITS (8 * sizeof(long))
 
-/** struct cm_client - what is kept of a device before its first id */
+/** struct cm_client - the client data of a device, also before its first id */
 struct cm_client {
 	struct cm_device *dev;
 };
@@ -46,7 +46,7 @@ void cm_mad_sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc)
 	ib_free_send_mad(wc->send_buf);
 }
 
-/* @qpn: of the peer's CM; 0: QP1, whose Q_Key is well-known */
+/* @qpn: the QP of the peer's CM; 0: QP1, whose Q_Key is well-known */
 static int send_mad(struct ib_mad_agent *agent, struct rdma_ah_attr *attr, u16 pkey_index,
 		    u32 qpn, u32 qkey, const void *mad)
 {
@@ -90,7 +90,7 @@ static int send(struct cm *cm, const struct cm_route *route, const void *mad)
 		   : send_mad(agent->agent, &attr, pkey_index, route->qpn, route->qkey, mad);
 }
 
-/* 13.4.8.1: the only attribute that can be asked for */
+/* 13.4.8.1: ClassPortInfo is the only attribute that a Get can request */
 static void answer_get(struct cm_device *dev, struct ib_mad_agent *agent,
 		       struct ib_mad_recv_wc *recv_wc)
 {
@@ -207,7 +207,7 @@ static struct cm_conn *accept_request(struct cm *cm, struct cm_conn *listener)
 	return &id->conn;
 }
 
-/* An orphan has finished; or the device goes, and clients still have ids. */
+/* An orphan has finished, or the device is being removed while clients still have ids. */
 static void gone(struct cm_conn *conn)
 {
 	struct cm_id *id = cm_id_of_conn(conn);
@@ -321,7 +321,7 @@ void ib_cm_cleanup(struct rt *rt)
 {
 	struct core_fabric *fabric = core_fabric_of(rt);
 
-	if (!fabric) /* it was not started */
+	if (!fabric) /* the CM was not started in this fabric */
 		return;
 	ib_sa_unregister_client(&fabric->cm_sa_client);
 	ib_unregister_client(rt, &cm_ib_client);
@@ -350,7 +350,7 @@ void ib_destroy_cm_id(struct ib_cm_id *cm_id)
 {
 	struct cm_id *id = cm_id_of(cm_id);
 
-	if (!id->dev) { /* the device took everything else along */
+	if (!id->dev) { /* all else was freed when the device was removed */
 		rt_free(id);
 		return;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What src/cm tells, as the events that a client's handler knows. */
+/* Conversion of the events of src/cm to those of a client's handler (struct ib_cm_event). */
 #include "core/cm_priv.h"
 
-/** struct translation - room for what an event points to */
+/** struct translation - memory for the structs that an event points to */
 struct translation {
 	struct ib_cm_event event;
 	struct sa_path_rec primary, alternate;
-	union cm_message message; /* a copy: the client's to read */
+	union cm_message message; /* a copy of the message, which the client may read */
 };
 
 static enum ib_qp_type qp_type_of(const struct wire_cm_req *req)
@@ -39,8 +39,7 @@ static void translate_req(struct translation *t, const struct cm_event *news)
 	param->starting_psn = req->starting_psn.v;
 	param->ece.vendor_id = req->vendor_id;
 	param->ece.attr_mod = req->ece_options;
-	/* what the peer asks for at once is what this end serves, and the other way round
-	 */
+	/* the reads that the peer may issue are those that this end serves, and vice versa */
 	param->responder_resources = req->initiator_depth;
 	param->initiator_depth = req->responder_resources;
 	param->local_cm_response_timeout = req->remote_cm_response_timeout_enc & 31;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Paths of records and messages, and routes of the CM's own messages. */
+/* Conversions between path records, the paths in messages, and the routes of the CM's own messages. */
 #include <string.h>
 
 #include "core/cm_priv.h"
@@ -17,7 +17,7 @@ bool cm_find_port(struct cm *cm, uint8_t number, const union wire_gid *gid,
 	u32 port_num = number;
 
 	if (!number) {
-		memcpy(&own, gid, sizeof(own)); /* that of a message has any alignment */
+		memcpy(&own, gid, sizeof(own)); /* the GID in a message may not be aligned */
 		if (ib_find_cached_gid(device, &own, &port_num, NULL))
 			return false;
 	}
@@ -65,7 +65,7 @@ int cm_path_route(struct ib_device *device, const struct sa_path_rec *path,
 	return 0;
 }
 
-/* 12.7.34: two packet lifetimes and the adapter's own delay, rounded up */
+/* 12.7.34: the time-out is two packet lifetimes and the adapter's ACK delay, rounded up */
 static u8 ack_timeout(u8 packet_life_enc, u8 delay_enc)
 {
 	u8 high = MAX(packet_life_enc + 1, delay_enc),

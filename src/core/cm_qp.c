@@ -69,7 +69,7 @@ static int rts_attr(const struct cm_id *id, struct ib_qp_attr *attr, int *mask)
 	const struct cm_terms *terms = &id->conn.terms;
 
 	*mask = IB_QP_STATE;
-	if (id->conn.lap_state != CM_LAP_UNINIT) { /* RTS already: the new path alone */
+	if (id->conn.lap_state != CM_LAP_UNINIT) { /* the QP is in RTS: only the alternate path changes */
 		*mask |= IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE;
 		attr->path_mig_state = IB_MIG_REARM;
 		return alternate_attr(id, attr) ? -EINVAL : 0;

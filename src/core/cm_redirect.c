@@ -12,7 +12,7 @@
 
 /** struct cm_lookup - a query for the path of a redirection; it belongs to the query */
 struct cm_lookup {
-	struct cm_id *id; /* NULL: it went */
+	struct cm_id *id; /* NULL: it was destroyed */
 	struct cm_redirection to;
 	struct ib_sa_query *query;
 	int query_id;

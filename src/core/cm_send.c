@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What clients send: their parameters as the fields of messages. */
+/* Messages that clients send: conversion of their parameters to the fields of the messages. */
 #include "core/cm_priv.h"
 
-/* 12.6: each message has room for so much private data. 0; -EINVAL */
+/* Copy private data into a message, which has @room for it (12.6). Return: 0; -EINVAL: there is too
+ * much */
 static int put_data(u8 *to, size_t room, const void *data, size_t bytes)
 {
 	if (bytes > room || (bytes && !data))
@@ -69,7 +70,7 @@ static void fill_req(const struct cm_device *dev, const struct ib_cm_req_param *
 		cm_path_to_wire(dev, param->alternate_path, &req->alternate);
 }
 
-/* a client that follows a redirection itself names the peer's CM */
+/* A client that handles redirections itself names the QP of the peer's CM. */
 static void aim_at_qp(const struct ib_cm_id *cm_id, struct cm_route *route)
 {
 	if (cm_id->remote_cm_qpn > 1) {
@@ -269,7 +270,7 @@ int ib_send_cm_sidr_rep(struct ib_cm_id *cm_id, struct ib_cm_sidr_rep_param *par
 	return send(cm_id, WIRE_CM_SIDR_REP, &m, NULL);
 }
 
-/* --- news of the QP --- */
+/* --- events of the QP --- */
 
 int ib_cm_notify(struct ib_cm_id *cm_id, enum ib_event_type event)
 {

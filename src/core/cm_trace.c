@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What src/cm reports to whoever debugs, as events of the trace. */
+/* The CM's events of the trace, from the reports of src/cm. */
 #include <stdio.h>
 
 #include "core/cm_priv.h"
@@ -7,8 +7,8 @@
 
 #define MORE_BYTES 64
 
-/** struct header - of a message: what all of them have
- *  @sender, @receiver: communication ids of the two ends; 0: the message has none */
+/** struct header - the fields that all messages have
+ *  @sender, @receiver: communication ids of the two ends; 0: the message does not have it */
 struct header {
 	const char *name;
 	uint16_t attr;
@@ -16,8 +16,8 @@ struct header {
 	const uint8_t *data;
 };
 
-/* 12.6: a REQ has the sender's id alone; SIDR messages the id of the request, which is the
- * asker's */
+/* 12.6: a REQ has only the sender's id. SIDR messages have the id of the request, which the
+ * requester has chosen. */
 static struct header header_of(const uint8_t *mad)
 {
 	struct header h = {.attr = get_be16(mad + 16), .data = mad + WIRE_CM_DATA_OFFSET};
@@ -32,7 +32,7 @@ static struct header header_of(const uint8_t *mad)
 	return h;
 }
 
-/* what a reader wants to know of a message besides its ids */
+/* Return: the important fields of a message besides its ids, as text */
 static const char *more_of(const struct header *h, char text[MORE_BYTES])
 {
 	union cm_message m;

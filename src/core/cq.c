@@ -6,10 +6,10 @@
 #include "core/private.h"
 
 #define BATCH  16
-#define BUDGET 256 /* completions before others have their turn */
-#define POOL_CQ_ENTRIES 1024 /* of a CQ that is shared, at least */
+#define BUDGET 256 /* completions that are handled before the loop continues with other work */
+#define POOL_CQ_ENTRIES 1024 /* least number of entries of a shared CQ */
 
-/* Return: how many completions were handed over, at most @budget */
+/* Call the functions of at most @budget completions. Return: the number of completions */
 static int hand_over(struct ib_cq *cq, int budget)
 {
 	struct ib_wc wc[BATCH];
@@ -24,7 +24,7 @@ static int hand_over(struct ib_cq *cq, int budget)
 	return done;
 }
 
-/* Arming a CQ that is not empty calls the handler again, by the loop. */
+/* If the CQ is not empty when it is armed, the loop calls this handler again. */
 static void on_completion(struct ib_cq *cq, void *context)
 {
 	hand_over(cq, BUDGET);
@@ -58,7 +58,7 @@ int ib_process_cq_direct(struct ib_cq *cq, int budget)
 
 /* --- CQs that are shared --- */
 
-/* Not with another client: a module's CQs go with the module. */
+/* CQs are not shared between clients, because those of a module are destroyed with the module. */
 static struct ib_cq *find_room(struct ib_device *device, unsigned int nr_cqe, const char *client)
 {
 	struct ib_cq *cq;

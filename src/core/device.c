@@ -4,27 +4,27 @@
  *
  *  - a device is listed, queried and cached before any client's add() sees it;
  *  - clients are added in the order of their registration and removed in
- *    reverse, so that one may rest on another (the CM on the MAD layer);
- *  - remove() runs while the device still works: what a client made there it
- *    destroys there; contexts of programs went before, by their endpoint's
- *    remove();
- *  - a client of a loaded module meets the devices of its node alone, and its functions,
- *    which may sleep, are called by the module's (struct ib_client_module). When a device
- *    goes, the fiber that unregisters it may sleep in a module's remove().
+ *    reverse, so that one may depend on another (the CM on the MAD layer);
+ *  - remove() is called while the device still works. A client destroys its
+ *    objects there. The contexts of programs are destroyed before, by the
+ *    remove() of their endpoint;
+ *  - a client of a loaded module is added only to the devices of its node. Its functions may
+ *    sleep, and are called by those of the module (struct ib_client_module). The fiber that
+ *    unregisters a device may sleep in a module's remove().
  *
  * Devices, clients and names belong to a fabric, and are found through its loop
- * (struct core_fabric). A client of the core is registered with each fabric in which
- * it is to meet devices.
+ * (struct core_fabric). A client of the core is registered with each fabric whose
+ * devices it is to be added to.
  */
 #include "core/private.h"
 
-/** struct client_entry - that @client is registered with a fabric */
+/** struct client_entry - the registration of @client with a fabric */
 struct client_entry {
 	struct list_head node; /* struct core_fabric.clients */
 	const struct ib_client *client;
 };
 
-/** struct client_data - that @client was added to a device */
+/** struct client_data - @client was added to a device; @data belongs to the client */
 struct client_data {
 	struct list_head node; /* in device->client_data_list, add order */
 	const struct ib_client *client;
@@ -89,7 +89,7 @@ void ib_dealloc_device(struct ib_device *device)
 	rt_free(device);
 }
 
-/* the operations without which a device is of no use */
+/* Does the device have the operations that every device must have? */
 static bool has_mandatory_ops(const struct ib_device_ops *ops)
 {
 	return ops && ops->query_device && ops->query_port && ops->query_gid &&
@@ -100,8 +100,8 @@ static bool has_mandatory_ops(const struct ib_device_ops *ops)
 	       ops->dereg_mr;
 }
 
-/* the devices of node @node are in it, in the order of their registration, and
- * those of others with the same hash (FNV-1a) */
+/* Return: the list that has the devices of @node, in the order of their
+ * registration, and those of other nodes with the same hash (FNV-1a) */
 static struct list_head *bucket_of(struct core_fabric *fabric, const char *node)
 {
 	u32 hash = 2166136261u;
@@ -161,7 +161,7 @@ int ib_device_for_each_of_node(const struct rt *rt, const char *node,
 	return 0;
 }
 
-/* the lowest number that no other device of the node has */
+/* Return: the lowest index that no other device of the node has */
 static u32 free_index(struct core_fabric *fabric, const struct ib_device *device)
 {
 	const struct ib_device *other;
@@ -198,7 +198,7 @@ static int prepare(struct ib_device *device, const char *name)
 	return ret;
 }
 
-/* --- the meeting of a client and a device --- */
+/* --- adding a client to a device, and removing it --- */
 
 static struct client_data *find_data(struct ib_device *device, const struct ib_client *client)
 {
@@ -210,7 +210,7 @@ static struct client_data *find_data(struct ib_device *device, const struct ib_c
 	return NULL;
 }
 
-/* is the node of @device that of the client's module? */
+/* May @client be added to @device? A module's client only if they have the same node */
 static bool may_meet(const struct ib_device *device, const struct ib_client *client)
 {
 	return !client->module ||
@@ -228,7 +228,7 @@ static void add_client(struct ib_device *device, const struct ib_client *client)
 {
 	struct client_data *data = may_meet(device, client) ? rt_zalloc(sizeof(*data)) : NULL;
 
-	if (!data) /* the client is registered without this device */
+	if (!data) /* no memory: the client is not added to this device */
 		return;
 	data->client = client;
 	list_add_tail(&data->node, &device->client_data_list);
@@ -277,7 +277,7 @@ void ib_unregister_device(struct ib_device *device)
 {
 	if (!device->registered)
 		return;
-	device->registered = false; /* from here on no new context is created */
+	device->registered = false; /* no context can be created any more */
 	while (!list_empty(&device->client_data_list))
 		remove_client(device, list_entry(device->client_data_list.prev,
 						 struct client_data, node));
@@ -319,7 +319,7 @@ int ib_register_client(struct rt *rt, const struct ib_client *client)
 	entry->client = client;
 	list_add_tail(&entry->node, &fabric->clients);
 	list_for_each_entry_safe(device, next, &fabric->devices, node)
-		if (device->registered) /* else it is going */
+		if (device->registered) /* otherwise it is being removed */
 			add_client(device, client);
 	return 0;
 }

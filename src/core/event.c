@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Asynchronous events (IBA v1 11.6.3). A dispatched event waits in the
- * device's queue until the loop takes it. Affiliated ones then go to the
- * handler of their QP, CQ or SRQ; for the others the caches are refreshed
- * first, so that a handler sees the values that the event is about. An object
- * that is destroyed takes its waiting events along.
+ * Asynchronous events (IBA v1 11.6.3). A dispatched event is queued by the
+ * device until the loop delivers it. An affiliated event goes to the handler of
+ * its QP, CQ or SRQ. Before an unaffiliated event is delivered the caches are
+ * updated, so that handlers see the new values. The queued events of an object
+ * are discarded when the object is destroyed.
  */
 #include "core/private.h"
 #include "core/trace.h"
@@ -15,9 +15,9 @@ struct queued_event {
 	struct ib_event event;
 };
 
-/* Handlers may register and unregister handlers, themselves included: each is
- * moved back to its list before its turn. One that registers meanwhile does
- * not get this event. */
+/* Handlers may register and unregister handlers, including themselves. So the
+ * whole list is moved away first, and each handler is moved back before it is
+ * called. A handler that is registered meanwhile does not get this event. */
 static void call_handlers(struct ib_device *device, const struct ib_event *event)
 {
 	LIST_HEAD(turn);
@@ -34,7 +34,8 @@ static void call_handlers(struct ib_device *device, const struct ib_event *event
 	}
 }
 
-/* what an event is about; what stands not here is of a port or the device */
+/* The object that each event is about. An event that is not in this table is about a port or the
+ * device. */
 enum subject { SUBJECT_DEVICE, SUBJECT_QP, SUBJECT_CQ, SUBJECT_SRQ };
 
 static enum subject subject_of(enum ib_event_type type)
@@ -102,7 +103,7 @@ static void on_work(struct rt_work *work)
 	deliver(container_of(work, struct queued_event, work));
 }
 
-/* handlers may dispatch more, and destroy what events wait for */
+/* Handlers may dispatch further events, and destroy the objects of queued events. */
 bool core_events_poll(struct ib_device *device)
 {
 	struct list_head *last = device->event_queue.prev;

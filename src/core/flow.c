@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Steering of Ethernet frames: rules that lead them to raw packet QPs (ibv_create_flow(3)),
- * and receive side scaling, by which a QP passes its frames on to work queues
- * (ibv_create_rwq_ind_table(3)). A work queue is a raw packet QP too, whose send queue
- * nobody uses.
+ * Steering of Ethernet frames: rules that direct them to raw packet QPs (ibv_create_flow(3)),
+ * and receive side scaling, by which a QP distributes its frames to work queues
+ * (ibv_create_rwq_ind_table(3)). A work queue is also a raw packet QP, whose send queue is
+ * not used.
  */
 #include "core/private.h"
 
@@ -11,7 +11,7 @@ static bool attr_is_sound(struct ib_device *device, const struct ib_flow_attr *a
 {
 	static const u8 none[sizeof(attr->mask)];
 
-	/* what takes all frames names none */
+	/* a rule for all frames must not have specifications */
 	if (attr->type != IB_FLOW_ATTR_NORMAL &&
 	    (memcmp(attr->mask, none, sizeof(none)) || attr->drops))
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Fast memory regions: a region of the driver that is made of pages, which calls map and
- * unmap. Each map gives it another key, so that a peer that still has the last one finds that
- * it gives access to nothing.
+ * Fast memory regions (FMRs): regions that consist of a list of pages, which can be mapped and
+ * unmapped without creating a region each time. Each mapping has another key, so that a peer
+ * cannot access a mapping by the key of the previous one.
  */
 #include "core/private.h"
 

@@ -3,9 +3,9 @@
  * Pools of fast memory regions.
  *
  * States of an FMR of a pool
- *   in use  mapped by a consumer, several times over where the pool has a cache (ref_count)
- *   free    may be mapped; it may still have the pages of its last use
- *   dirty   was mapped as often as it may be; a flush unmaps it, and it is free then
+ *   in use  mapped by a consumer, or by several if the pool has a cache (ref_count)
+ *   free    may be mapped; it may still have the pages of its last mapping
+ *   dirty   was mapped as often as it may be; it becomes free when a flush unmaps it
  */
 #include "core/private.h"
 #include "rdma/ib_fmr_pool.h"
@@ -18,11 +18,11 @@ struct ib_fmr_pool {
 	int max_remaps;
 	struct list_head free, dirty, in_use; /* struct ib_pool_fmr.list */
 	int dirty_len;
-	struct list_head *cache; /* [CACHE_BUCKETS]; NULL: it has none */
-	struct rt_work flush;	 /* the watermark was reached */
+	struct list_head *cache; /* [CACHE_BUCKETS]; NULL: the pool has no cache */
+	struct rt_work flush;	 /* queued when the number of dirty FMRs reaches the watermark */
 };
 
-/* --- cache: by the first page --- */
+/* --- the cache, hashed by the first page --- */
 
 static struct list_head *bucket_of(struct ib_fmr_pool *pool, u64 first_page)
 {
@@ -80,7 +80,7 @@ int ib_flush_fmr_pool(struct ib_fmr_pool *pool)
 {
 	struct ib_pool_fmr *fmr, *next;
 
-	/* what was given back and still has its pages */
+	/* FMRs that were released and still have their pages */
 	list_for_each_entry_safe(fmr, next, &pool->free, list)
 		if (fmr->remap_count) {
 			list_del(&fmr->list);
@@ -149,7 +149,7 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 	struct ib_fmr_pool *pool;
 	int ret = 0;
 
-	/* the other parameters are those of each FMR */
+	/* the parameters of the FMRs are checked when these are created */
 	if (params->pool_size < 1 || params->dirty_watermark < 1 || params->max_pages_per_fmr < 1 ||
 	    params->page_shift < 0 || params->page_shift > 63)
 		return ERR_PTR(-EINVAL);
@@ -180,7 +180,7 @@ static bool is_dirty(const struct ib_pool_fmr *fmr)
 	return !fmr->ref_count && fmr->remap_count >= fmr->pool->max_remaps;
 }
 
-/* one more user of @fmr, which is free or in use */
+/* Add a user to @fmr, which is free or in use. */
 static struct ib_pool_fmr *take(struct ib_pool_fmr *fmr)
 {
 	fmr->ref_count++;
@@ -216,7 +216,7 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 	list_del_init(&fmr->cache_node);
 	ret = ib_map_phys_fmr(fmr->fmr, page_list, list_len, iova);
 	if (ret)
-		return ERR_PTR(ret); /* it still has the pages that it had */
+		return ERR_PTR(ret); /* the FMR still has its previous pages */
 	fmr->remap_count++;
 	if (pool->cache)
 		cache(pool, fmr, page_list, list_len, iova);

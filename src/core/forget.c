@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a client of the midlayer left when it went, by the name that it made it under: all
- * of it is destroyed, users before what they use.
+ * Destroys all objects that a client of the midlayer has not destroyed when it is unloaded. They
+ * are found by the name of the client. An object is destroyed before those that it uses.
  */
 #include <string.h>
 
@@ -42,7 +42,7 @@ static void forget_mw(struct rdma_restrack_entry *res)
 	ib_dealloc_mw(container_of(res, struct ib_mw, res));
 }
 
-/* of a pool: all of them go with it */
+/* Destroy an FMR. If it belongs to a pool, destroy the pool with all its FMRs. */
 static void forget_fmr(struct rdma_restrack_entry *res)
 {
 	struct ib_fmr *fmr = container_of(res, struct ib_fmr, res);
@@ -82,12 +82,12 @@ static bool is_left(const struct rdma_restrack_entry *entry, const char *client)
 	const struct ib_mr *mr = container_of(entry, struct ib_mr, res);
 
 	if (entry->user || strncmp(entry->comm, client, sizeof(entry->comm) - 1))
-		return false; /* names are cut in the table */
-	/* goes with its PD */
+		return false; /* the table has truncated names */
+	/* the internal region of a PD is destroyed with the PD */
 	return entry->type != RDMA_RESTRACK_MR || !mr->pd || mr->pd->internal_mr != mr;
 }
 
-/* a list may lose more than the entry that is destroyed: look from the start */
+/* The destruction of an object may remove others from the list, so each search begins at its start. */
 static struct rdma_restrack_entry *find_left(struct ib_device *device,
 					     enum rdma_restrack_type type, const char *client)
 {
@@ -113,7 +113,7 @@ void rdma_restrack_forget(struct ib_device *device, const char *client,
 			forget[type](entry);
 			count[type] += before - device->res.count[type];
 			if (device->res.count[type] == before)
-				break; /* somebody else's object uses it: it stays */
+				break; /* an object of another client uses it: it cannot be destroyed */
 		}
 	}
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The MAD layer as a client of every device: each port has QP0 and QP1 with
- * one completion queue. A port of a device that answers MADs itself gets them
- * with its first agent, and keeps them. Receives are few while a port is quiet and double
- * when one look at the CQ finds half of them used, so that thousands of
- * idle ports cost little and a subnet manager's port loses nothing. Once no look has found that
- * for MAD_RECV_QUIET_NS, the MADs that come use up what is more than a quiet port's.
+ * The MAD layer as a client of every device. Each port has QP0 and QP1 with one completion queue.
+ * If the device answers MADs itself, a port gets them with its first agent, and keeps them.
+ *
+ * A quiet port has few receives posted, so that thousands of idle ports cost little. Their number
+ * doubles when one poll of the CQ finds half of them used, so that the port of a subnet manager
+ * loses no MADs. If no poll has found that for MAD_RECV_QUIET_NS, used receives are not replaced
+ * until there are as few as on a quiet port.
  */
 #include <string.h>
 
@@ -15,10 +16,10 @@
 
 #define CQ_ENTRIES (MAD_SEND_WRS + MAD_RECV_WRS) /* for a queue pair */
 
-/** struct mad_device - the ports of a device; the client data */
+/** struct mad_device - the client data of a device: its ports */
 struct mad_device {
 	struct ib_pd *pd; /* NULL: no port is open yet */
-	struct list_head ports; /* that are open */
+	struct list_head ports; /* struct mad_port: the open ports */
 };
 
 static const struct ib_client mad_client;
@@ -68,7 +69,8 @@ int ib_mad_agent_for_each(struct ib_device *device,
 
 /* --- receives --- */
 
-/* A receive that is posted cannot be taken back: a quiet port's are used up. */
+/* The QP is busy. Posted receives cannot be removed, so when it is quiet again their number
+ * decreases by use. */
 static void mark_busy(struct mad_qp *mqp)
 {
 	mqp->busy_until = mono_add(rt_now(mqp->port->device->rt), MAD_RECV_QUIET_NS);

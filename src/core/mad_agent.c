@@ -41,7 +41,7 @@ bool ib_is_mad_class_rmpp(u8 mgmt_class)
 	return ib_get_mad_data_offset(mgmt_class) != IB_MGMT_MAD_HDR;
 }
 
-/* --- who gets it --- */
+/* --- the choice of an agent for a received MAD --- */
 
 static bool has_method(const struct ib_mad_reg_req *req, u8 method)
 {
@@ -247,7 +247,7 @@ void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent)
 	struct mad_agent *agent = mad_agent_of(mad_agent);
 
 	trace(agent, "unregister");
-	list_del(&agent->node); /* from here on no MAD reaches it */
+	list_del(&agent->node); /* no MAD is delivered to it any more */
 	rdma_restrack_del(mad_agent->device, &mad_agent->res);
 	rmpp_recv_cleanup(agent);
 	mad_send_flush(agent);

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The MAD layer's inside. Who does what:
+ * Internal declarations of the MAD layer. Its files:
  *
  *  mad.c		 the ports: QP0 and QP1, their CQ, opening and closing
- *  mad_agent.c	 registration, snooping, who gets an unsolicited MAD
- *  mad_send.c	 send buffers; the life of a send (states below)
- *  mad_match.c	 which send a received MAD belongs to
- *  mad_post.c	 the send queue: what is posted, what waits for room, loopback
- *  mad_recv.c	 a received MAD's way: checks, device agents, clients' agents
+ *  mad_agent.c	 registration, snooping, the choice of an agent for an unsolicited MAD
+ *  mad_send.c	 send buffers, and the states of a send (below)
+ *  mad_match.c	 the choice of the send to which a received MAD belongs
+ *  mad_post.c	 the send queue: posted sends, sends that wait for room, loopback
+ *  mad_recv.c	 the path of a received MAD: checks, the device's agents, clients' agents
  *  mad_redirect.c MAD services on a client's QP
  *  smi.c	 directed routes (14.2.2)
  *  rmpp_recv.c	 reassembly of messages; rmpp_send.c: their segmentation
  *
- * A send is, in this order:
- *  posted	 on the wire or in the queue before it: mad_send.posted
- *  waiting	 for an ACK of its window, or for the response: timer armed
- *  done	 its handler runs, and the client frees it
- * It may become done while posted (response overtakes completion, cancel):
- * then the completion of the work request calls the handler.
+ * States of a send, in their order:
+ *  posted	 its work request is posted or in the backlog: mad_send.posted
+ *  waiting	 for the ACK of a window, or for the response: the timer is armed
+ *  done	 its handler is called, and the client frees it
+ * A send may be done while it is posted, because the response came before the
+ * completion of the work request, or because it was cancelled. Then that
+ * completion calls the handler.
  */
 #ifndef SOFTIB_CORE_MAD_PRIV_H
 #define SOFTIB_CORE_MAD_PRIV_H
@@ -27,12 +28,12 @@
 #include "runtime/rt.h"
 #include "runtime/tree.h"
 
-#define MAD_SEND_WRS 24	    /* posted at once to one QP; the rest queues */
-#define MAD_RECV_WRS 39	    /* the most receives posted to one QP; with the sends a CQ of 63 */
-#define MAD_RECV_INITIAL 16 /* a quiet port's: a turn of the adapter (HCA_RX_TURN); it grows with
-			       the traffic */
+#define MAD_SEND_WRS 24	    /* the most sends posted to one QP; further ones are in its backlog */
+#define MAD_RECV_WRS 39	    /* the most receives posted to one QP; with the sends, they fill a CQ of 63 */
+#define MAD_RECV_INITIAL 16 /* receives of a quiet port, as many as the adapter delivers in a turn
+			       (HCA_RX_TURN); a busy port has more */
 #define MAD_RECV_QUIET_NS (10 * NSEC_PER_SEC)
-#define RMPP_ACK_RETRIES 5 /* without progress */
+#define RMPP_ACK_RETRIES 5 /* retries without a newly acknowledged segment */
 #define RMPP_WINDOW	 32 /* segments of a message that a peer may send before an ACK */
 
 _Static_assert(RMPP_WINDOW < MAD_RECV_WRS, "a window finds receives");
@@ -49,7 +50,7 @@ struct mad_qp {
 	unsigned int num_posted;
 	struct list_head receives; /* mad_recv, posted */
 	unsigned int num_receives, want_receives;
-	mono_t busy_until; /* then it wants a quiet port's receives again */
+	mono_t busy_until; /* afterwards it needs only the receives of a quiet port */
 	struct list_head snoops; /* mad_agent */
 };
 
@@ -60,12 +61,12 @@ struct mad_port {
 	struct ib_pd *pd;
 	u32 port_num;
 	struct ib_cq *cq;
-	bool cq_is_small; /* for one queue pair */
+	bool cq_is_small; /* the CQ has room for one queue pair only */
 	struct mad_qp qp[2]; /* IB_QPT_SMI, IB_QPT_GSI */
 	struct list_head agents;
-	struct rt_work drain;	   /* goes on with a CQ that had too much */
-	struct list_head loopback; /* mad_recv, to be received as if from the wire */
-	struct list_head loopback_sent; /* mad_send that put them there */
+	struct rt_work drain;	   /* continues with a CQ that had more completions than one turn handles */
+	struct list_head loopback; /* mad_recv: MADs for this port itself, to be received in the next turn */
+	struct list_head loopback_sent; /* mad_send: the sends of these MADs */
 	struct rt_work loop_work;
 };
 
@@ -73,28 +74,28 @@ struct mad_port {
 struct mad_send {
 	struct ib_mad_send_buf buf;
 	struct ib_cqe cqe;
-	struct mad_agent *agent; /* NULL: the layer's own: reply, ACK */
+	struct mad_agent *agent; /* NULL: the MAD layer itself sends it: a reply or an ACK */
 	struct mad_qp *mqp;
-	struct rt_tree_node match_node; /* in agent->sends, from post to done */
-	u8 match_key[32];		/* what its answer must fit: mad_match.c */
+	struct rt_tree_node match_node; /* in agent->sends, until it is done */
+	u8 match_key[32];		/* the fields that have to match in an answer: mad_match.c */
 	struct list_head queue_node; /* posted, backlog, loopback_sent, or done */
 	struct rt_timer timer;
 	struct ib_ud_wr wr;
 	struct ib_sge sge[2];
 	int retries_left;
-	bool active; /* posted by the client, its handler not called */
-	bool posted; /* in posted, backlog or loopback_sent */
+	bool active; /* the client has posted it, and its handler has not been called */
+	bool posted; /* it is in posted, backlog or loopback_sent */
 	bool in_backlog;
 	bool answered; /* the final status is known */
-	bool loops;    /* to this port itself: never on the wire */
-	bool orphan;   /* freed while posted: the completion frees it */
+	bool loops;    /* it is for this port itself, and never on the wire */
+	bool orphan;   /* the client freed it while it was posted: the completion frees the memory */
 	enum ib_wc_status status;
 	u32 vendor_err;
 	/* --- RMPP (13.6.6.1): segment numbers begin at 1 --- */
 	bool rmpp;
-	int seg_num;  /* last sent */
-	int last_ack; /* last acknowledged */
-	int newwin;   /* last that may be sent */
+	int seg_num;  /* the last segment that was sent */
+	int last_ack; /* the last one that was acknowledged */
+	int newwin;   /* the last one that may be sent */
 	int pad;      /* unused bytes of the last segment */
 	int ack_retries_left;
 	u8 *segments;
@@ -126,15 +127,15 @@ struct mad_agent {
 	bool registered;       /* reg_req is valid */
 	struct ib_mad_reg_req reg_req;
 	int snoop_flags;
-	struct rt_tree sends; /* mad_send, by what a MAD that belongs to it says */
-	struct list_head done; /* cancelled: handlers to be called */
+	struct rt_tree sends; /* mad_send, by match_key */
+	struct list_head done; /* cancelled sends whose handlers have to be called */
 	struct rt_work done_work;
-	struct rt_tree rmpp_recvs; /* struct rmpp_recv, by what tells transfers apart */
+	struct rt_tree rmpp_recvs; /* struct rmpp_recv, by struct transfer */
 	struct rt_tree rmpp_sources; /* struct source, by LID */
-	struct list_head rmpp_all_sources; /* the same */
-	u32 rmpp_segments;		   /* held by the transfers */
-	const struct ib_mad_keeper *keeper; /* of their memory; NULL: nobody counts it */
-	struct mad_qp *own_qp; /* redirected */
+	struct list_head rmpp_all_sources; /* the same sources as a list */
+	u32 rmpp_segments;		   /* number of segments that the transfers hold */
+	const struct ib_mad_keeper *keeper; /* accounts their memory; NULL: it is not accounted */
+	struct mad_qp *own_qp; /* of an agent whose class is redirected to a QP of the client */
 };
 
 static inline struct mad_agent *mad_agent_of(struct ib_mad_agent *agent)
@@ -166,24 +167,26 @@ static inline bool mad_is_vendor2(u8 mgmt_class)
 
 /* --- mad.c --- */
 
-/** mad_port_get() - a port with its queue pair of type @type (IB_QPT_SMI, IB_QPT_GSI),
- *  which is made now if it is the first use of one whose device answers MADs without it.
- *  Return: -ENODEV, or what opening failed with, as ERR_PTR() */
+/** mad_port_get() - find a port that has its queue pair of type @type (IB_QPT_SMI, IB_QPT_GSI). If
+ *  the device answers MADs without it, the queue pair is made by the first call.
+ *  Return: the port; ERR_PTR(-ENODEV), or ERR_PTR() of the error of opening it */
 struct mad_port *mad_port_get(struct ib_device *device, u32 port_num, enum ib_qp_type type);
-/** mad_qp_setup() - empty queues around @qp */
+/** mad_qp_setup() - initialize @mqp for @qp, with empty queues */
 void mad_qp_setup(struct mad_qp *mqp, struct mad_port *port, struct ib_qp *qp);
-/** mad_qp_refill() - post receives up to what the QP wants */
+/** mad_qp_refill() - post receives until the QP has as many as it needs */
 void mad_qp_refill(struct mad_qp *mqp);
-/** mad_qp_expect_window() - as many receives as it may have: a window of segments comes */
+/** mad_qp_expect_window() - post as many receives as possible, because a window of segments will
+ *  arrive */
 void mad_qp_expect_window(struct mad_qp *mqp);
-/** mad_recv_alloc() - Return: NULL when there is no memory */
+/** mad_recv_alloc() - Return: a receive buffer for @mqp; NULL: no memory */
 struct mad_recv *mad_recv_alloc(struct mad_qp *mqp);
 
 /* --- mad_agent.c --- */
 
-/** mad_agent_find() - who gets @mad: by TID for a response, else by class */
+/** mad_agent_find() - Return: the agent that gets @mad: found by TID for a response, else by class;
+ *  NULL */
 struct mad_agent *mad_agent_find(struct mad_qp *mqp, const struct ib_mad *mad);
-/** mad_agent_alloc() - an agent with empty queues and a new hi_tid */
+/** mad_agent_alloc() - Return: an agent with empty queues and a new hi_tid; NULL: no memory */
 struct mad_agent *mad_agent_alloc(struct mad_port *port, struct mad_qp *mqp,
 				  ib_mad_send_handler send_handler,
 				  ib_mad_recv_handler recv_handler, void *context);
@@ -197,54 +200,54 @@ struct mad_send *mad_send_alloc(struct mad_agent *agent, struct mad_qp *mqp, int
 void mad_send_free(struct mad_send *send);
 /** mad_send_wait() - (re)start the wait for a response or an ACK */
 void mad_send_wait(struct mad_send *send, int timeout_ms);
-/** mad_send_finish() - the outcome is known: call the handler, now or when
- *  the work request completes */
+/** mad_send_finish() - the outcome of @send is known: call its handler, now or
+ *  when its work request completes */
 void mad_send_finish(struct mad_send *send, enum ib_wc_status status, u32 vendor_err);
-/** mad_transmit() - send, or send again, the current bytes. 0; -errno */
+/** mad_transmit() - send or resend the current contents of the buffer. Return: 0; -errno */
 int mad_transmit(struct mad_send *send);
-/** mad_send_sent() - the work request is over: what comes next */
+/** mad_send_sent() - the work request of @send has completed: go to its next state */
 void mad_send_sent(struct mad_send *send, enum ib_wc_status status);
-/** mad_send_flush() - finish everything that @agent has outstanding */
+/** mad_send_flush() - finish all outstanding sends of @agent */
 void mad_send_flush(struct mad_agent *agent);
 
 /* --- mad_match.c --- */
 
-/** mad_match_init() - @agent has sent nothing yet */
+/** mad_match_init() - initialize the sends of @agent, which has none yet */
 void mad_match_init(struct mad_agent *agent);
-/** mad_match_add() - let @send, whose header and address are those that it leaves
- *  with, be found by what belongs to it; rt_tree_remove() ends that */
+/** mad_match_add() - let mad_match_find() find @send, until rt_tree_remove(). Its header and its
+ *  address are final */
 void mad_match_add(struct mad_send *send);
-/** mad_match_find() - the send of @agent that @recv answers or acknowledges; of
- *  several, the one that was added first. NULL. O(log n) of the agent's sends */
+/** mad_match_find() - find the send of @agent that @recv answers or acknowledges; of
+ *  several, the one that was added first. O(log n) of the agent's sends. Return: NULL: none */
 struct mad_send *mad_match_find(const struct mad_agent *agent, const struct mad_recv *recv);
 /** mad_match_first() - any send of @agent that can be found; NULL */
 struct mad_send *mad_match_first(const struct mad_agent *agent);
 
 /* --- mad_post.c --- */
 
-/** mad_post() - put @send on the wire, or in line for it. 0; -errno */
+/** mad_post() - post @send, or add it to the backlog of its QP. Return: 0; -errno */
 int mad_post(struct mad_send *send);
-/** mad_loopback() - as mad_post(), to this port itself. 0; -ENOMEM */
+/** mad_loopback() - as mad_post(), for a send to this port itself. Return: 0; -ENOMEM */
 int mad_loopback(struct mad_send *send);
 /** mad_loops_back() - is @send for the port that it leaves by? */
 bool mad_loops_back(const struct mad_send *send);
 void mad_loop_work(struct rt_work *work);
-/** mad_send_done() - completion of a work request */
+/** mad_send_done() - handle the completion of a work request */
 void mad_send_done(struct ib_cq *cq, struct ib_wc *wc);
-/** mad_unpost() - take a send out of the line before the QP. Return: false
- *  when it is past it: its completion will come */
+/** mad_unpost() - remove a send from the backlog. Return: false: its work
+ *  request is posted, and will complete */
 bool mad_unpost(struct mad_send *send);
 /**
- * mad_reply() - send @mad back to where @recv came from, and forget it
- * Return: 0; -errno, and it is not sent: who asked will time out
+ * mad_reply() - send @mad to the sender of @recv. There is no handler and no retry
+ * Return: 0; -errno: it is not sent, and the requester will time out
  */
 int mad_reply(struct mad_recv *recv, const struct ib_mad *mad);
 
 /* --- mad_recv.c --- */
 
-/** mad_receive() - take @recv, whose wc is filled; it is freed or delivered */
+/** mad_receive() - handle @recv, whose wc is filled; it is freed or delivered to an agent */
 void mad_receive(struct mad_recv *recv);
-/** mad_deliver() - give a MAD of @agent's to it: RMPP, matching, handler */
+/** mad_deliver() - deliver a MAD to @agent: RMPP, matching, handler */
 void mad_deliver(struct mad_agent *agent, struct mad_recv *recv);
 void mad_recv_done(struct ib_cq *cq, struct ib_wc *wc);
 
@@ -256,9 +259,9 @@ enum smi_action {
 	SMI_SEND,  /* out of the port */
 };
 
-/** smi_send() - an SMP is about to leave a CA: updates the hop pointer */
+/** smi_send() - decide about an SMP that a CA is about to send, and update its hop pointer */
 enum smi_action smi_send(struct ib_smp *smp, u32 port_num);
-/** smi_receive() - an SMP arrived at a CA: updates hop pointer and path */
+/** smi_receive() - decide about an SMP that arrived at a CA, and update its hop pointer and path */
 enum smi_action smi_receive(struct ib_smp *smp, u32 port_num);
 
 /* --- rmpp_recv.c, rmpp_send.c (13.6) --- */
@@ -266,35 +269,34 @@ enum smi_action smi_receive(struct ib_smp *smp, u32 port_num);
 /** rmpp_is_active() - is @mad part of a transfer that the core handles? */
 bool rmpp_is_active(const struct mad_agent *agent, const struct ib_mad *mad);
 /**
- * rmpp_receive() - a packet of a transfer arrived
- * Return: the whole message when it completes one; NULL: @recv was taken
+ * rmpp_receive() - handle a packet of a transfer
+ * Return: the whole message if @recv completes it; NULL: @recv was consumed
  */
 struct mad_recv *rmpp_receive(struct mad_agent *agent, struct mad_recv *recv);
-/** rmpp_recv_init() - @agent receives no transfer yet */
+/** rmpp_recv_init() - initialize the transfers that @agent receives; there is none yet */
 void rmpp_recv_init(struct mad_agent *agent);
-/** rmpp_recv_cleanup() - drop @agent's reassemblies */
+/** rmpp_recv_cleanup() - discard @agent's reassemblies */
 void rmpp_recv_cleanup(struct mad_agent *agent);
-/** rmpp_recv_window() - what the peer said of its window in the direction
- *  switch of a double-sided transfer; 1 otherwise */
+/** rmpp_recv_window() - Return: the window that the peer announced at the
+ *  direction switch of a double-sided transfer; 1 otherwise */
 int rmpp_recv_window(const struct mad_send *send);
-/** rmpp_abort() - tell the sender of @recv that its transfer is over:
- *  ABORT with @status (13.6.2.4) */
+/** rmpp_abort() - end the transfer of @recv by an ABORT with @status (13.6.2.4) */
 void rmpp_abort(struct mad_agent *agent, struct mad_recv *recv, u8 status);
 /** rmpp_control() - answer @recv with an ACK, STOP or ABORT */
 void rmpp_control(struct mad_agent *agent, struct mad_recv *recv, u8 type, u8 status,
 		  u32 seg_num, u32 newwin);
 
-/** rmpp_send_start() - the first segment. 0; -errno */
+/** rmpp_send_start() - send the first segment. Return: 0; -errno */
 int rmpp_send_start(struct mad_send *send);
-/** rmpp_send_sent() - a segment left; true: more is to come (next segment
- *  or ACK), false: the message is acknowledged as a whole */
+/** rmpp_send_sent() - a segment was sent: send the next one, or wait for an ACK
+ *  Return: false: the whole message is acknowledged already */
 bool rmpp_send_sent(struct mad_send *send);
-/** rmpp_send_retry() - no ACK, or no response, came in time. 0; -errno */
+/** rmpp_send_retry() - send again, since no ACK or no response came in time. Return: 0; -errno */
 int rmpp_send_retry(struct mad_send *send);
-/** rmpp_send_gave_up() - no retry is left: tell the receiver */
+/** rmpp_send_gave_up() - no retry is left: send an ABORT to the receiver */
 void rmpp_send_gave_up(struct mad_send *send);
 void rmpp_send_ack(struct mad_agent *agent, struct mad_recv *recv);
-/** rmpp_send_stop() - STOP or ABORT came from the receiver */
+/** rmpp_send_stop() - handle a STOP or ABORT of the receiver */
 void rmpp_send_stop(struct mad_agent *agent, struct mad_recv *recv);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define PAGE_SHIFT_MIN 12
 #define PAGE_SHIFT_MAX 31
-#define MAPPED_PAGES_MAX (1u << 24) /* of ib_reg_phys_mr(): its list has 8 bytes for each page */
+#define MAPPED_PAGES_MAX (1u << 24) /* for ib_reg_phys_mr(), whose list has 8 bytes for each page */
 
 /* --- regions --- */
 
@@ -47,7 +47,7 @@ struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int access)
 	return mr;
 }
 
-/* all of the program's memory by one key, on demand; its addresses are the program's */
+/* Is it an implicit region: all of the program's memory by one key, paged on demand? */
 static bool is_implicit(u64 start, u64 length, int access)
 {
 	return access & IB_ACCESS_ON_DEMAND && !start && length == UINT64_MAX;
@@ -69,7 +69,7 @@ int core_mr_check(const struct ib_device *device, u64 start, u64 length, u64 iov
 		return -EOPNOTSUPP;
 	if (access & IB_ACCESS_FLUSH_GLOBAL &&
 	    !(device->attrs.device_cap_flags & IB_DEVICE_FLUSH_GLOBAL))
-		return -EINVAL; /* as the kernel's core */
+		return -EINVAL; /* the kernel's core returns this, too */
 	if (access & ~known || !core_access_ok(access) || length > device->attrs.max_mr_size ||
 	    start + length < start ||
 	    iova + length < iova)
@@ -196,7 +196,7 @@ static u64 pages_of(const struct ib_phys_buf *buf, unsigned shift)
 	return ((buf->addr + buf->size - 1) >> shift) - (buf->addr >> shift) + 1;
 }
 
-/* The list of pages that buffers are. Return: 0, and pages->page is to be freed */
+/* Make the list of the pages of some buffers. Return: 0, and the caller frees pages->page; -errno */
 static int list_pages(const struct ib_phys_buf *buf, int num, u64 iova, struct ib_pages *pages)
 {
 	int shift = num > 0 ? page_shift_of(buf, num, iova) : -EINVAL;
@@ -223,7 +223,7 @@ static int list_pages(const struct ib_phys_buf *buf, int num, u64 iova, struct i
 	return 0;
 }
 
-/* from here on the list belongs to the region */
+/* Keep the list of pages in the region, which owns it from now on. */
 static void remember_pages(struct ib_mr *mr, const struct ib_pages *pages, int access)
 {
 	mr->made_of = IB_MR_BUFFERS;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Devices that raise no interrupt, as in systems that have none (LegoOS). Such a device keeps
- * what it would have interrupted for: completions of CQs that are armed. The core polls it in
- * each turn of the loop, and delivers its asynchronous events then, too. Handlers find no
- * difference: they are called from the loop, one at a time.
+ * Devices that raise no interrupts, for systems without these (LegoOS). Such a device only records
+ * which armed CQs have completions. The core polls it in each turn of the loop, and delivers its
+ * asynchronous events at the same time. For handlers there is no difference: they are called from
+ * the loop, one at a time.
  *
- * softibd's loop asks its pollers before it sleeps, and what a device has to tell comes from a
- * turn of the same loop. So nothing is missed, and an idle device costs a call for each turn.
+ * The loop calls its pollers before it sleeps, and the events of a device arise only in turns of the
+ * same loop. So no event is missed while the loop sleeps, and an idle device costs one call in each
+ * turn.
  */
 #include "core/private.h"
 
@@ -23,7 +24,7 @@ static bool poll_device(struct rt_poller *poller)
 	return device->ops->poll_events(device) || busy;
 }
 
-/* nothing comes while the loop sleeps */
+/* The device has no events while the loop sleeps, so nothing has to be prepared. */
 static bool prepare(struct rt_poller *poller)
 {
 	return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a port is, and the entries of its GID table. */
+/* Properties of ports, and the entries of their GID tables. */
 #include "core/private.h"
 #include "rdma/rdma_cm.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Queue pairs (IBA v1 11.2.4) and their multicast attachments (11.3). Modify
- * is checked here against the table of states and the device's limits; the
- * driver gets only what is legal. What was modified is remembered in the QP:
- * for the next check, for queries of programs' QPs and for resource tracking.
+ * Queue pairs (IBA v1 11.2.4) and their multicast attachments (11.3). A call of
+ * modify is checked here against the table of states and the device's limits;
+ * the driver gets only legal ones. The attributes are stored in the QP for the
+ * next check, for queries of programs' QPs, and for resource tracking.
  */
 #include "core/private.h"
 #include "core/trace.h"
@@ -25,8 +25,9 @@ struct mcast {
 
 /* --- create --- */
 
-/* 11.2.4.1, 11.2.7.1: an EE context has an RD domain and no queues; A14: an XRC target has an
- * XRC domain in the place of all others, an initiator does not receive */
+/* Are the objects that a QP of this type needs there, and no others? 11.2.4.1, 11.2.7.1: an EE
+ * context has an RD domain and no queues. A14: an XRC target has an XRC domain instead of all other
+ * objects, and an initiator does not receive. */
 static bool has_parts(const struct ib_pd *pd, const struct ib_qp_init_attr *attr)
 {
 	if (attr->qp_type == IB_QPT_EEC)
@@ -139,14 +140,14 @@ struct ib_qp *ib_create_qp_(struct ib_pd *pd, struct ib_qp_init_attr *attr, cons
 	return core_create_qp(pd, attr, &(struct core_owner){.client = client});
 }
 
-/* QP0 and QP1 are the kernel's: a program never gets them */
+/* A program cannot create QP0 or QP1, which belong to the kernel. */
 struct ib_qp *ib_create_qp_user(struct ib_uobject *uobject, struct ib_pd *pd,
 				struct ib_qp_init_attr *attr)
 {
 	if (attr->qp_type <= IB_QPT_GSI)
 		return ERR_PTR(-EPERM);
 	if (attr->qp_type == IB_QPT_RD || attr->qp_type == IB_QPT_EEC)
-		return ERR_PTR(-EOPNOTSUPP); /* the verbs of programs have no EE contexts */
+		return ERR_PTR(-EOPNOTSUPP); /* libibverbs has no EE contexts */
 	return core_create_qp(pd, attr, &(struct core_owner){.uobject = uobject});
 }
 
@@ -157,7 +158,7 @@ static int path_check(struct ib_device *device, struct rdma_ah_attr *path, u8 po
 	struct rdma_ah_attr attr = *path;
 	int ret;
 
-	/* a path without a port number begins at the QP's port */
+	/* the port number of a path defaults to the QP's port */
 	if (!attr.port_num)
 		attr.port_num = port_num;
 	ret = core_ah_attr_check(device, &attr);
@@ -174,7 +175,7 @@ static int paths_check(struct ib_device *device, struct ib_qp_attr *attr, int ma
 	return ret;
 }
 
-/* the values must fit the device's limits and the widths of the fields on the wire */
+/* Check the values against the device's limits and the widths of their fields on the wire. */
 static int limits_check(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	const struct ib_device_attr *max = &qp->device->attrs;
@@ -305,7 +306,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 	core_rss_drop(qp);
 	qp->device->rd_resources -= qp->attr.max_dest_rd_atomic;
 	list_del(&qp->target_node);
-	while (!list_empty(&qp->rdma_mrs)) /* a pool that its client has not destroyed */
+	while (!list_empty(&qp->rdma_mrs)) /* the client has not destroyed its pool of regions */
 		list_del(qp->rdma_mrs.next);
 	use_parts(qp, -1);
 	rdma_restrack_del(qp->device, &qp->res);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Ids of the RDMA CM: how they begin and end, their options, and devices that come and go. */
+/* Ids of the RDMA CM: their creation, destruction and options, and new and removed devices. */
 #include "core/rdma_cm_priv.h"
 
 /* --- host tables --- */
@@ -128,7 +128,7 @@ void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 	forget_requests(id);
 	core_fabric_put(core_fabric_of(id->rt));
 	id->id.event_handler = NULL;
-	if (id->query_id < 0) /* else the query's callback frees it */
+	if (id->query_id < 0) /* otherwise the callback of the query frees the id */
 		rt_free(id);
 }
 
@@ -223,7 +223,7 @@ void rdma_set_service_type(struct rdma_cm_id *id, int tos)
 	rcm_of(id)->service_type = (u8)tos;
 }
 
-/* --- what ids and events mean --- */
+/* --- attributes of ids and events --- */
 
 void rdma_read_gids(const struct rdma_cm_id *id, union ib_gid *sgid, union ib_gid *dgid)
 {
@@ -273,7 +273,8 @@ static bool has_to_hear(const struct rcm_id *id, const struct ib_device *device)
 	return id->id.device == device && id->state != RCM_GONE;
 }
 
-/* Ids leave @gone when they are told, or destroyed, which handlers may do to any. */
+/* Report the removal of the device to each id in @gone. An id is removed from the list before its
+ * handler is called, or when it is destroyed; a handler may destroy any id. */
 static void tell_gone(struct list_head *gone)
 {
 	struct rdma_cm_event event = {.event = RDMA_CM_EVENT_DEVICE_REMOVAL};
@@ -325,7 +326,7 @@ void rdma_cm_cleanup(struct rt *rt)
 {
 	struct core_fabric *fabric = core_fabric_of(rt);
 
-	if (!fabric) /* it was not started */
+	if (!fabric) /* the RDMA CM was not started in this fabric */
 		return;
 	ib_sa_unregister_client(&fabric->rcm_sa_client);
 	ib_unregister_client(rt, &client);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Addresses and ports of ids; which ports of adapters and which path they mean. */
+/* Addresses and ports of ids, and their resolution to ports of adapters and paths. */
 #include <netinet/in.h>
 
 #include "core/rdma_cm_priv.h"
@@ -71,7 +71,7 @@ static const union ib_gid *gid_of_link_local(const struct sockaddr_storage *addr
 	return (const union ib_gid *)&in6(addr)->sin6_addr;
 }
 
-/* As in the kernel, the loopback address means any of the node's to who binds to it. */
+/* An id that binds to the loopback address is bound to all addresses of the node, as in the kernel. */
 bool rcm_addr_is_anywhere(const struct sockaddr_storage *addr)
 {
 	return rcm_addr_is_any(addr) || is_loopback(addr);
@@ -171,10 +171,12 @@ __be64 rcm_service_id(enum rdma_ucm_port_space ps, const struct sockaddr_storage
 
 /* --- ports --- */
 
-#define SHARERS_MOST 4096  /* of a port of a node: each bind looks at all of them */
-#define TRIES_MOST   4096  /* for a free port: 1 in 700 is found nine times out of ten and more */
+#define SHARERS_MOST 4096  /* ids that may share a port of a node, since each bind looks at all of them */
+#define TRIES_MOST   4096  /* to find a free port; if 1 in 700 is free, one is found in more than 9 of 10
+			    * searches */
 
-/* The ids that are bound, by node and by the end of their service ids, which is a port */
+/* Return: the list of bound ids with the same node and the same port, which is the end of the
+ * service id */
 static struct list_head *bound_ids(const struct rcm_id *id, __be64 service_id)
 {
 	u64 at = be64_to_cpu(service_id);
@@ -189,7 +191,7 @@ static struct list_head *bound_ids(const struct rcm_id *id, __be64 service_id)
 	return bucket;
 }
 
-/* Is there an address that both mean? @id and @other have the same port. */
+/* Is there an address to which both are bound? @id and @other have the same port. */
 static bool overlap(const struct rcm_id *id, const struct sockaddr_storage *addr,
 		    const struct rcm_id *other)
 {
@@ -241,7 +243,8 @@ static int first_device(struct ib_device *device, void *ctx)
 	return 1;
 }
 
-/* the adapter and port of an address of the node; the loopback address is its first's */
+/* Find the port that has an address of the node; for the loopback address, it is the node's first
+ * port. */
 static int find_own(const struct rcm_id *id, const struct sockaddr_storage *addr,
 		    struct ib_device **device, u32 *port_num)
 {
@@ -312,7 +315,7 @@ int rdma_port_addr(struct ib_device *device, u32 port_num, sa_family_t family,
 	return hosts ? hosts->address(hosts->ctx, device, port_num, family, addr) : -ENOENT;
 }
 
-/* --- where it leads --- */
+/* --- the route to a destination --- */
 
 static int first_port(const struct rcm_id *id, struct ib_device **device, u32 *port_num)
 {
@@ -323,8 +326,8 @@ static int first_port(const struct rcm_id *id, struct ib_device **device, u32 *p
 	return find_own(id, &addr, device, port_num);
 }
 
-/* the node's port in the network of the destination, and its address there; its first port if
- * there is none */
+/* Find the node's port in the network of the destination, and its address there. If there is none,
+ * use the first port. */
 static int port_toward(const struct rcm_id *id, const struct rdma_hosts *hosts,
 		       struct ib_device **device, u32 *port_num, struct sockaddr_storage *src)
 {
@@ -337,8 +340,8 @@ static int port_toward(const struct rcm_id *id, const struct rdma_hosts *hosts,
 	return ret ? ret : hosts->address(hosts->ctx, *device, *port_num, dst->sa_family, src);
 }
 
-/* The source is one that the id is bound to, or the port that leads to the destination, by
- * its address of the destination's family. */
+/* Choose the source: the port that the id is bound to, or else the port that leads to the
+ * destination, with its address of the destination's family. */
 static int choose_source(struct rcm_id *id, const struct rdma_hosts *hosts)
 {
 	struct sockaddr_storage *src = &id->id.route.addr.src_addr, found;
@@ -363,9 +366,9 @@ static int choose_source(struct rcm_id *id, const struct rdma_hosts *hosts)
 	return 0;
 }
 
-/* The GID by which a port is reached: of InfiniBand its first, of Ethernet that of its IP
- * address @addr, which is the address itself or contains it (A17). The loopback address is in
- * no table; the port's first address stands for it, where fabric/ethernet.h says. */
+/* Find the GID by which a port is reached. For InfiniBand it is the first one. For Ethernet it is
+ * the GID of the IP address @addr, which is the address itself or contains it (A17). The loopback
+ * address is in no table; the port's first address is used for it (fabric/ethernet.h). */
 static int gid_of(struct ib_device *device, u32 port_num, const struct sockaddr_storage *addr,
 		  union ib_gid *gid)
 {
@@ -483,7 +486,7 @@ static void got_path(int status, struct sa_path_rec *resp, unsigned int num,
 	struct rcm_id *id = context;
 
 	id->query_id = -1;
-	if (!id->id.event_handler) { /* destroyed meanwhile */
+	if (!id->id.event_handler) { /* the id was destroyed meanwhile */
 		rt_free(id);
 		return;
 	}

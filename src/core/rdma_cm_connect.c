@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Requests and their answers, and what the CM tells of them. */
+/* Connection requests and their answers, and the CM's events about them. */
 #include "core/rdma_cm_priv.h"
 
 #define RESPONSE_TIMEOUT_ENC 20 /* 4.3 s */
 #define MAX_CM_RETRIES	     15
 
-/* --- what the CM tells an end of a connection --- */
+/* --- events of the CM for an end of a connection --- */
 
 static void on_rep(struct rdma_cm_event *event, const struct ib_cm_event *cm_event)
 {
@@ -71,7 +71,7 @@ static void (*const translations[])(struct rdma_cm_event *event,
 	[IB_CM_REJ_RECEIVED] = on_rej,
 };
 
-/* handler of a connection's ib_cm_id */
+/* The handler of a connection's ib_cm_id. */
 static int on_connection(struct ib_cm_id *cm, const struct ib_cm_event *cm_event)
 {
 	struct rdma_cm_event event = {0};
@@ -82,11 +82,11 @@ static int on_connection(struct ib_cm_id *cm, const struct ib_cm_event *cm_event
 	translations[cm_event->event](&event, cm_event);
 	rcm_qp_follow(id, &event);
 	if (event.event == RDMA_CM_EVENT_DISCONNECTED) {
-		if (id->state == RCM_DISCONNECT) /* told already */
+		if (id->state == RCM_DISCONNECT) /* it has been reported already */
 			return 0;
 		id->state = RCM_DISCONNECT;
 	}
-	/* the id may be destroyed by its handler, and then takes @cm along itself */
+	/* if the handler destroys the id, that destroys @cm, too */
 	if (id->id.event_handler(&id->id, &event) == 0)
 		return 0;
 	id->cm = NULL;
@@ -135,9 +135,9 @@ static bool takes_request(const struct rcm_id *listener, const struct ib_cm_even
 	       (!listener->backlog || listener->waiting < listener->backlog);
 }
 
-/* Whom a request is for, and its addresses. It says by its IP header which of those is meant who
- * listen to IP addresses; who listens to a GID gets what is for none of them. The request of a
- * datagram service names no GID. */
+/* Find the listener of a request, and the addresses of the request. If the request has an IP header,
+ * it selects among the listeners with an IP address. A listener with a GID gets the requests that
+ * are for none of these. The request of a datagram service has no GID. */
 static struct rcm_id *find_listener(const struct rcm_service *service, __be64 service_id,
 				    const struct ib_cm_event *event, struct rdma_addr *addr)
 {
@@ -197,7 +197,7 @@ int rcm_on_listener(struct ib_cm_id *cm, const struct ib_cm_event *cm_event)
 		return 0;
 	id = accept_request(cm->context, cm, cm_event);
 	if (!id)
-		return 1; /* destroys @cm, which refuses */
+		return 1; /* the caller destroys @cm, which rejects the request */
 	cm->context = id;
 	cm->cm_handler = on_connection;
 	if (datagram) {
@@ -216,9 +216,9 @@ int rcm_on_listener(struct ib_cm_id *cm, const struct ib_cm_event *cm_event)
 	return 1;
 }
 
-/* --- asking --- */
+/* --- sending requests --- */
 
-/* the core's header, then the client's. Return: how many bytes; -EINVAL */
+/* Write the core's IP header, then the client's data. Return: the number of bytes; -EINVAL */
 static int put_private_data(const struct rcm_id *id, const struct rdma_conn_param *param,
 			    u8 *data, size_t room)
 {
@@ -265,7 +265,7 @@ static int send_req(struct rcm_id *id, const struct rdma_conn_param *param)
 	return bytes < 0 ? bytes : ib_send_cm_req(id->cm, &req);
 }
 
-/* handler of the resolution of a datagram service */
+/* The handler of the ib_cm_id that resolves a datagram service. */
 static int on_sidr_rep(struct ib_cm_id *cm, const struct ib_cm_event *cm_event)
 {
 	const struct ib_cm_sidr_rep_event_param *rep = &cm_event->param.sidr_rep_rcvd;
@@ -340,9 +340,9 @@ int rdma_connect_ece(struct rdma_cm_id *id, struct rdma_conn_param *conn_param,
 	return rdma_connect(id, conn_param);
 }
 
-/* --- answering --- */
+/* --- sending answers --- */
 
-/* The QP of the id is ready before the peer hears that it may send. */
+/* The QP of the id is moved to RTS first, because the peer may send as soon as it has the REP. */
 static int send_rep(struct rcm_id *id, const struct rdma_conn_param *param)
 {
 	struct ib_cm_rep_param rep = {
@@ -445,6 +445,6 @@ int rdma_disconnect(struct rdma_cm_id *rdma_id)
 		return -EINVAL;
 	rcm_qp_fail(id);
 	if (ib_send_cm_dreq(id->cm, NULL, 0))
-		return ib_send_cm_drep(id->cm, NULL, 0); /* the peer asked first */
+		return ib_send_cm_drep(id->cm, NULL, 0); /* the peer has sent a DREQ before */
 	return 0;
 }

@@ -5,11 +5,12 @@
 #include "core/rdma_cm_priv.h"
 #include "rdma/ib.h"
 
-/** struct header - where its parts are. An IPv4 address is the end of its 16 bytes */
+/** struct header - the layout of the header. An IPv4 address is in the last of the 16 bytes for an
+ *  address */
 struct header {
-	u8 own_bytes; /* that stand in front of the client's private data */
-	u8 version, version_major; /* which byte, and its upper half's value */
-	u8 ip_version;		   /* the upper half of the byte */
+	u8 own_bytes; /* length of the header, which is in front of the client's private data */
+	u8 version, version_major; /* the byte whose upper half is the version, and its value */
+	u8 ip_version;		   /* the byte whose upper half is the IP version */
 	u8 port, src, dst;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Ids with addresses of family AF_IB. A GID says which port of which adapter is meant, without
- * a host table, and requests carry no IP header in their private data.
+ * Ids with addresses of the family AF_IB. Such an address has a GID, which identifies a port without
+ * a host table. Requests have no IP header in their private data.
  */
 #include "core/rdma_cm_priv.h"
 #include "rdma/ib.h"
@@ -11,7 +11,7 @@ static struct sockaddr_ib *ib_of(const struct sockaddr_storage *addr)
 	return (struct sockaddr_ib *)(uintptr_t)addr;
 }
 
-/* the port spaces that an id may name in a service id, by its own */
+/* The port spaces that a service id may have, for each port space of an id. */
 static const struct {
 	enum rdma_ucm_port_space own, named;
 } port_spaces[] = {
@@ -37,11 +37,11 @@ int rcm_ib_take_port_space(const struct rcm_id *id, struct sockaddr_storage *add
 	return -EADDRNOTAVAIL;
 }
 
-/** struct search - for a port of a node */
+/** struct search - the search for a port of a node */
 struct search {
-	const union ib_gid *gid; /* NULL: any active port will do */
-	bool subnet;		 /* so will one of its subnet */
-	u16 pkey; /* 0: any */
+	const union ib_gid *gid; /* NULL: any active port matches */
+	bool subnet;		 /* any port in the subnet of @gid matches, too */
+	u16 pkey; /* the port has to have it; 0: any */
 	struct ib_device *device;
 	u32 port_num;
 };
@@ -121,8 +121,8 @@ int rcm_ib_bind(struct rcm_id *id, const struct sockaddr_storage *addr)
 	return ret ? ret : attach(id, &s);
 }
 
-/* The source is one that the id is bound to, or a port of the destination's subnet; for a group or
- * the node itself it is any. */
+/* Choose the source: the port that the id is bound to, or else a port in the destination's subnet.
+ * For a multicast group or the node itself, any port will do. */
 static int choose_source(struct rcm_id *id)
 {
 	struct rdma_addr *addr = &id->id.route.addr;

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Listeners. A service id says the port space and the port, but no address (A11.3), so
- * the listeners of one port share one listener of the CM at each device: a service. The
- * address in the request's private data says whose the request is.
+ * Listeners. A service id has a port space and a port, but no address (A11.3). So all
+ * listeners of one port share one listener of the CM on each device, which is called a
+ * service. The address in the private data of a request selects one of them.
  */
 #include "core/rdma_cm_priv.h"
 #include "rdma/ib.h"
 
-/** struct rcm_service - a port of one device that is listened on */
+/** struct rcm_service - the listener of the CM for one service id on one device */
 struct rcm_service {
 	struct list_head node;	  /* struct core_fabric.rcm_services */
-	struct list_head listens; /* struct rcm_listen; the service goes with the last */
+	struct list_head listens; /* struct rcm_listen; the service is freed with the last one */
 	struct ib_cm_id *cm;	  /* its context is the service */
 };
 
-/** struct rcm_listen - a listener at one service */
+/** struct rcm_listen - that the listener @id uses @service */
 struct rcm_listen {
 	struct list_head node;	     /* in @id->listens */
 	struct list_head of_service; /* in @service->listens */
 	struct rcm_service *service;
 	struct rcm_id *id;
-	struct rcm_tracked tracked; /* of an @id that is bound to no device */
+	struct rcm_tracked tracked; /* used if @id is bound to no device */
 };
 
 static struct rcm_service *open_service(struct ib_device *device, __be64 service_id)
@@ -166,7 +166,7 @@ int rdma_listen(struct rdma_cm_id *rdma_id, int backlog)
 	if (id->state != RCM_BOUND)
 		return -EINVAL;
 	if (rcm_is_taken(id, &rdma_id->route.addr.src_addr))
-		return -EADDRINUSE; /* by an id that shares the port and listens */
+		return -EADDRINUSE; /* another id that shares the port listens already */
 	id->backlog = backlog > 0 ? (unsigned int)backlog : 0;
 	if (rdma_id->device)
 		ret = listen_on(rdma_id->device, id);

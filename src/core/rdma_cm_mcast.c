@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Multicast by address: which group an address means, and memberships of ids. The SA
- * client counts them: the last of a port leaves the group. */
+/* Multicast: the groups of addresses, and the memberships of ids. The SA client counts the
+ * memberships of a port, which leaves the group with the last one. */
 #include <netinet/in.h>
 
 #include "core/rdma_cm_priv.h"
 #include "rdma/ib.h"
 #include "wire/packet.h"
 
-#define LINK_LOCAL_SCOPE 0x12 /* a transient group of the subnet */
+#define LINK_LOCAL_SCOPE 0x12 /* flags and scope of a MGID: a transient group of the subnet */
 #define IPV4_SIGNATURE	 0x40 /* RFC 4391 section 4: 0x401b, 0x601b; ... */
 #define IPV6_SIGNATURE	 0x60
 #define IPOIB_GROUP	 0x1b
-#define RDMA_CM_GROUP	 0x01 /* ... in its second byte, of groups that are not IPoIB's */
+#define RDMA_CM_GROUP	 0x01 /* ... and the second byte of it in groups other than those of IPoIB */
 
-/** struct rcm_mcast - a membership, or one that is being asked for */
+/** struct rcm_mcast - a membership, or a request for one */
 struct rcm_mcast {
 	struct list_head node; /* rcm_id.mcasts */
 	struct rcm_id *id;
@@ -55,7 +55,7 @@ static void mgid_of_ipv4(const struct rcm_id *id, struct in_addr addr, union ib_
 	memcpy(mgid->raw + 12, &low, sizeof(low));
 }
 
-/* an MGID that is written as an IPv6 address, which Linux knows by its beginning */
+/* Is the IPv6 address in fact an MGID? As in Linux, its first bytes show that. */
 static bool is_mgid(const struct in6_addr *addr)
 {
 	return addr->s6_addr[0] == 0xff && (addr->s6_addr[1] & 0xf0) == 0x10 &&
@@ -68,7 +68,7 @@ int rcm_addr_mgid(const struct rcm_id *id, const struct sockaddr_storage *addr,
 	const struct sockaddr_in6 *in6 = (const void *)addr;
 	const struct sockaddr_ib *ib = (const void *)addr;
 
-	*mgid = (union ib_gid){0}; /* any address: a group that the SA makes up */
+	*mgid = (union ib_gid){0}; /* the wildcard address: the SA chooses the MGID */
 	if (rcm_addr_is_any(addr))
 		return 0;
 	if (!rcm_addr_is_multicast(addr))
@@ -98,7 +98,7 @@ static void drop(struct rcm_mcast *mcast)
 	rt_free(mcast);
 }
 
-/* The group of the IPv4 broadcast address, RFC 4391 section 4 */
+/* Look up the group of the IPv4 broadcast address (RFC 4391 section 4). */
 static int get_broadcast(const struct rcm_id *id, struct ib_sa_mcmember_rec *rec)
 {
 	union ib_gid mgid;
@@ -137,7 +137,7 @@ static void report_joined(const struct rcm_mcast *mcast, struct rdma_cm_event *e
 		event->event = RDMA_CM_EVENT_MULTICAST_ERROR;
 }
 
-/* Return: 0; 1: the handler had the id destroyed, and the membership with it */
+/* Return: 0; 1: the id was destroyed by its handler, and the membership with it */
 static int on_membership(int status, struct ib_sa_multicast *sa)
 {
 	struct rcm_mcast *mcast = sa->context;
@@ -150,7 +150,7 @@ static int on_membership(int status, struct ib_sa_multicast *sa)
 	event.param.ud.private_data = mcast->context;
 	if (!id->id.event_handler(&id->id, &event))
 		return 0;
-	mcast->sa = NULL; /* freed by what this function returns */
+	mcast->sa = NULL; /* the caller frees it, because this function returns an error */
 	rdma_destroy_id(&id->id);
 	return 1;
 }
@@ -166,7 +166,8 @@ static struct rcm_mcast *find(const struct rcm_id *id,
 	return NULL;
 }
 
-/* What who creates a group must say, beside its MGID (15.2.5.17); the rest is the SA's */
+/* Request a membership with the attributes that the creator of a group has to specify beside the MGID
+ * (15.2.5.17). The SA chooses the others. */
 static struct ib_sa_multicast *join(struct rcm_mcast *mcast, const union ib_gid *mgid,
 				    u8 join_state)
 {

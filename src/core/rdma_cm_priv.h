@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The RDMA CM's inside. Who does what:
+ * Internal declarations of the RDMA CM. Its files:
  *
- *  rdma_cm.c		ids, states, options, devices that come and go
+ *  rdma_cm.c		ids, states, options, new and removed devices
  *  rdma_cm_addr.c	IP addresses, ports, resolving
  *  rdma_cm_header.c	the IP header of private data
  *  rdma_cm_ib.c		addresses of family AF_IB: a GID and a service id
- *  rdma_cm_listen.c	listeners, and which of them a request is for
+ *  rdma_cm_listen.c	listeners, and the choice of the listener for a request
  *  rdma_cm_mcast.c	multicast groups by IP address
- *  rdma_cm_connect.c	requests, answers, and what the CM tells
+ *  rdma_cm_connect.c	requests, answers, and the events of the CM
  *  rdma_cm_qp.c		queue pairs
  */
 #ifndef SOFTIB_CORE_RDMA_CM_PRIV_H
@@ -25,50 +25,51 @@ enum rcm_state {
 	RCM_ADDR_RESOLVED,
 	RCM_ROUTE_QUERY,
 	RCM_ROUTE_RESOLVED,
-	RCM_CONNECT, /* asked, was asked, or connected */
+	RCM_CONNECT, /* has sent a request, has received one, or is connected */
 	RCM_DISCONNECT,
 	RCM_LISTEN,
-	RCM_GONE, /* the device went */
+	RCM_GONE, /* the device was removed */
 };
 
 struct rcm_service;
 
-/** struct rcm_tracked - @id in the resource tracking of a device: of the one that it is bound to, or
- *  of each on which a listener that is bound to none listens */
+/** struct rcm_tracked - the entry of @id in the resource tracking of the device that it is bound to.
+ *  A listener that is bound to no device has an entry for each device on which it listens */
 struct rcm_tracked {
 	struct rdma_restrack_entry res;
 	const struct rcm_id *id;
 };
 
-/** struct rcm_id - @cm: of a connection or a request; a listener has @listens instead */
+/** struct rcm_id - an id. @cm: the CM's id of its connection or request; a listener has @listens
+ *  instead */
 struct rcm_id {
 	struct rdma_cm_id id;
-	struct list_head node; /* of all ids */
-	struct list_head bound_node; /* of those that are bound, by service id; or alone */
-	struct list_head gone_node;  /* of those that have to hear that the device goes; or alone */
+	struct list_head node; /* in core_fabric.rcm_ids */
+	struct list_head bound_node; /* in core_fabric.rcm_bound, if the id is bound */
+	struct list_head gone_node;  /* in the list of ids that get DEVICE_REMOVAL, while it is worked off */
 	struct rt *rt;
 	char node_name[IB_DEVICE_NAME_BYTES];
 	enum rcm_state state;
-	struct rcm_tracked tracked; /* while it is bound to a device */
-	u32 qp_num; /* of its connection or datagram service; 0: not known yet */
+	struct rcm_tracked tracked; /* used while the id is bound to a device */
+	u32 qp_num; /* QPN of its connection or datagram service; 0: not known yet */
 	struct ib_cm_id *cm;
 	struct list_head listens; /* struct rcm_listen */
 	struct list_head mcasts;  /* struct rcm_mcast */
-	struct rcm_id *listener;  /* of a request that waits for its answer */
+	struct rcm_id *listener;  /* the listener that received this request, until it is answered */
 	unsigned int waiting, backlog;
 	struct rt_work resolved;
 	struct ib_sa_query *query;
 	int query_id; /* -1: none */
 	struct sa_path_rec path;
 	u32 seq_num, qkey;
-	struct ib_cm_ece ece; /* that this end names */
+	struct ib_cm_ece ece; /* the options that this end announces */
 	u16 pkey;
 	bool reuse, afonly;
 	bool has_ack_timeout;
 	u8 ack_timeout_enc;
-	u8 min_rnr_timer_enc; /* IBA v1 table 45; 0: what the CM names, too */
+	u8 min_rnr_timer_enc; /* IBA v1 table 45; 0: the default, which is also the CM's */
 	u8 service_type;      /* 0: none */
-	pid_t pid; /* of the process that it belongs to; 0: of none */
+	pid_t pid; /* the process that owns the id; 0: a kernel client owns it */
 	char comm[RDMA_RESTRACK_COMM_BYTES];
 };
 
@@ -82,7 +83,7 @@ static inline bool is_datagram(const struct rcm_id *id)
 	return id->id.qp_type == IB_QPT_UD;
 }
 
-/** rcm_trace_call() - the owner of @id calls the function @call */
+/** rcm_trace_call() - trace that the owner of @id calls the function @call */
 static inline void rcm_trace_call(const struct rcm_id *id, const char *call)
 {
 	trace_rdma_cm_call((struct rt_trace_at){.rt = id->rt, .node = id->node_name}, id->seq_num,
@@ -91,7 +92,7 @@ static inline void rcm_trace_call(const struct rcm_id *id, const char *call)
 
 /* --- rdma_cm.c --- */
 
-/** rcm_ids() - of the fabric that @id is of, oldest first */
+/** rcm_ids() - Return: the list of all ids of the fabric of @id, oldest first */
 static inline struct list_head *rcm_ids(const struct rcm_id *id)
 {
 	return &core_fabric_of(id->rt)->rcm_ids;
@@ -99,34 +100,35 @@ static inline struct list_head *rcm_ids(const struct rcm_id *id)
 struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler handler,
 			 void *context, enum rdma_ucm_port_space ps,
 			 enum ib_qp_type qp_type);
-/** rcm_deliver() - Return: false: the handler had the id destroyed */
+/** rcm_deliver() - call the handler of @id. Return: false: the handler asked to destroy the id, and
+ *  it was destroyed */
 bool rcm_deliver(struct rcm_id *id, struct rdma_cm_event *event);
 const struct rdma_hosts *rcm_hosts(const struct rt *rt);
 /** rcm_track() - list @id among the resources of @device, until rdma_restrack_del() */
 void rcm_track(struct rcm_tracked *tracked, const struct rcm_id *id, struct ib_device *device);
 /** rcm_attach() - bind @id to a port */
 void rcm_attach(struct rcm_id *id, struct ib_device *device, u32 port_num);
-/** rcm_own() - @cm belongs to the process that @id belongs to, if any */
+/** rcm_own() - set the owner of @cm to the process that owns @id, if any */
 void rcm_own(const struct rcm_id *id, struct ib_cm_id *cm);
-/** rcm_leave_listener() - @id no longer waits for its answer: it was answered, or ends */
+/** rcm_leave_listener() - the request of @id was answered, or ends: remove it from its listener */
 void rcm_leave_listener(struct rcm_id *id);
-/** rcm_drop_cm() - no longer ask, listen or be connected */
+/** rcm_drop_cm() - end the request, the listening or the connection of @id */
 void rcm_drop_cm(struct rcm_id *id);
 
 /* --- rdma_cm_addr.c --- */
 
 void rcm_resolved(struct rt_work *work);
-/** rcm_take_addr() - an address of IPv4, IPv6 or AF_IB; one that maps an IPv4 address becomes
- *  it. 0; -EAFNOSUPPORT */
+/** rcm_take_addr() - copy an address of IPv4, IPv6 or AF_IB. An IPv4-mapped IPv6 address becomes the
+ *  IPv4 address. Return: 0; -EAFNOSUPPORT */
 int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out);
-/** rcm_ip() - the IP address alone, of @bytes; its port follows from rcm_port() */
+/** rcm_ip() - Return: the IP address in @addr, without the port; *@bytes is set to its length */
 u8 *rcm_ip(const struct sockaddr_storage *addr, size_t *bytes);
 bool rcm_addr_is_any(const struct sockaddr_storage *addr);
-/** rcm_addr_is_anywhere() - any address, or the loopback address */
+/** rcm_addr_is_anywhere() - is @addr the wildcard address or the loopback address? */
 bool rcm_addr_is_anywhere(const struct sockaddr_storage *addr);
-/** rcm_set_port() - in host byte order */
+/** rcm_set_port() - set the port. @port: in host byte order */
 void rcm_set_port(struct sockaddr_storage *addr, u16 port);
-/** rcm_service_id() - that an id of port space @ps means by @addr */
+/** rcm_service_id() - Return: the service id of @addr in port space @ps */
 __be64 rcm_service_id(enum rdma_ucm_port_space ps, const struct sockaddr_storage *addr);
 u16 rcm_port(const struct sockaddr_storage *addr);
 /** rcm_is_taken() - does another id of the node have the port of @addr for an address that
@@ -137,80 +139,85 @@ bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *add
 
 /* --- rdma_cm_header.c --- */
 
-/** rcm_header_bytes() - of the IP header in front of the client's private data. In SDP's
- *  port space the client writes the header itself, as part of its Hello, and with addresses of
- *  AF_IB there is none: 0 */
+/** rcm_header_bytes() - Return: the length of the IP header in front of the client's private data.
+ *  It is 0 in SDP's port space, where the client writes the header itself as part of its Hello, and
+ *  with addresses of AF_IB, which have no header */
 size_t rcm_header_bytes(const struct rcm_id *id);
-/** rcm_put_header() - the IP header of @id's private data */
+/** rcm_put_header() - write the IP header of @id's private data */
 void rcm_put_header(const struct rcm_id *id, u8 *private_data);
-/** rcm_get_header() - the IP addresses of a request of port space @ps, seen from here.
- *  0; -EINVAL there are none */
+/** rcm_get_header() - read the IP addresses of a request of port space @ps; the receiver becomes the
+ *  source
+ *  Return: 0; -EINVAL: there are none */
 int rcm_get_header(enum rdma_ucm_port_space ps, const u8 *private_data, u16 local_port,
 		   struct rdma_addr *addr);
 
 /* --- rdma_cm_ib.c --- */
 
-/** rcm_ib_take_port_space() - fill in what the service id of @addr leaves open, by @id's port
- *  space. 0; -EADDRNOTAVAIL it names another port space */
+/** rcm_ib_take_port_space() - complete the service id of @addr by @id's port space
+ *  Return: 0; -EADDRNOTAVAIL: it names another port space */
 int rcm_ib_take_port_space(const struct rcm_id *id, struct sockaddr_storage *addr);
-/** rcm_find_gid() - the port of @id's node that has @gid. 0; -EADDRNOTAVAIL */
+/** rcm_find_gid() - find the port of @id's node that has @gid. Return: 0; -EADDRNOTAVAIL */
 int rcm_find_gid(const struct rcm_id *id, const union ib_gid *gid, struct ib_device **device,
 		 u32 *port_num);
-/** rcm_ib_bind() - to the port of the node that has the GID and the P_Key. 0; -EADDRNOTAVAIL */
+/** rcm_ib_bind() - bind @id to the port of the node that has the GID and the P_Key of @addr
+ *  Return: 0; -EADDRNOTAVAIL */
 int rcm_ib_bind(struct rcm_id *id, const struct sockaddr_storage *addr);
-/** rcm_ib_find_way() - choose the source of @id, and take the destination's GID.
- *  0; -ENETUNREACH no active port is of its subnet and partition */
+/** rcm_ib_find_way() - choose the source port of @id, and set the destination's GID
+ *  Return: 0; -ENETUNREACH: no active port is in its subnet and partition */
 int rcm_ib_find_way(struct rcm_id *id);
-/** rcm_ib_addr_of_path() - the addresses of a request for @service_id, as its path says them */
+/** rcm_ib_addr_of_path() - set the addresses of a request for @service_id from its path record */
 void rcm_ib_addr_of_path(const struct sa_path_rec *path, __be64 service_id,
 			 struct rdma_addr *addr);
 
 /* --- rdma_cm_listen.c --- */
 
-/** rcm_drop_listens() - no longer listen. @only: at this device; NULL: at any */
+/** rcm_drop_listens() - stop listening. @only: at this device; NULL: at all devices */
 void rcm_drop_listens(struct rcm_id *id, const struct ib_device *only);
-/** rcm_find_listener() - Return: whom a request for @addr is for; NULL: for nobody */
+/** rcm_find_listener() - Return: the listener for requests to @addr; NULL: none */
 struct rcm_id *rcm_find_listener(const struct rcm_service *service,
 				 const struct sockaddr_storage *addr);
-/** rcm_find_ib_listener() - Return: one who listens by any address of AF_IB; NULL: nobody */
+/** rcm_find_ib_listener() - Return: a listener with an address of AF_IB; NULL: none */
 struct rcm_id *rcm_find_ib_listener(const struct rcm_service *service);
-/** rcm_first_listener() - one of them: all have the same service id */
+/** rcm_first_listener() - Return: any listener of @service; all have the same service id */
 const struct rcm_id *rcm_first_listener(const struct rcm_service *service);
 u16 rcm_service_port(const struct rcm_service *service);
 enum rdma_ucm_port_space rcm_service_port_space(const struct rcm_service *service);
-/** rcm_listen_at_new_device() - those who listen on all addresses of its node. 0; -errno */
+/** rcm_listen_at_new_device() - let those ids listen at @device that listen on all addresses of its
+ *  node
+ *  Return: 0; -errno */
 int rcm_listen_at_new_device(struct ib_device *device);
 
 /* --- rdma_cm_mcast.c --- */
 
 bool rcm_addr_is_multicast(const struct sockaddr_storage *addr);
-/** rcm_addr_mgid() - of the group that @addr means to @id; zero for any address, whose
- *  group the SA makes up. 0; -EINVAL it is not a multicast address */
+/** rcm_addr_mgid() - set @mgid to the group of @addr in @id's port space; 0 for the wildcard
+ *  address, for which the SA chooses an MGID. Return: 0; -EINVAL: it is not a multicast address */
 int rcm_addr_mgid(const struct rcm_id *id, const struct sockaddr_storage *addr,
 		  union ib_gid *mgid);
-/** rcm_take_qkey() - of the id's queue pair and groups. In IPoIB's port space it is that of the
- *  partition's broadcast group, which the port's interface has joined. 0; -errno there is none */
+/** rcm_take_qkey() - in IPoIB's port space, set the Q_Key of the id's queue pair and groups to that
+ *  of the partition's broadcast group, which the port's interface has joined. Return: 0; -errno:
+ *  there is none */
 int rcm_take_qkey(struct rcm_id *id);
 /** rcm_drop_mcasts() - leave all groups */
 void rcm_drop_mcasts(struct rcm_id *id);
 
 /* --- rdma_cm_connect.c --- */
 
-/** rcm_on_listener() - handler of a service's ib_cm_id: context is the rcm_service */
+/** rcm_on_listener() - the handler of a service's ib_cm_id, whose context is the rcm_service */
 int rcm_on_listener(struct ib_cm_id *cm, const struct ib_cm_event *event);
 
 /* --- rdma_cm_qp.c --- */
 
-/** rcm_qp_num() - of the id's own pair, or that which the client names */
+/** rcm_qp_num() - Return: the number of the id's own queue pair, or else the one in @param */
 u32 rcm_qp_num(struct rcm_id *id, const struct rdma_conn_param *param);
 bool rcm_qp_has_srq(const struct rcm_id *id, const struct rdma_conn_param *param);
-/** rcm_qp_connect() - the id's own pair, if it has one, goes to RTS. @param: what the client
- *  accepts; NULL: what the CM agreed. 0; -errno */
+/** rcm_qp_connect() - move the id's own queue pair, if it has one, to RTS
+ *  @param: the client's parameters; NULL: use those that the CM negotiated. Return: 0; -errno */
 int rcm_qp_connect(struct rcm_id *id, const struct rdma_conn_param *param);
-/** rcm_qp_fail() - the id's own pair, if it has one, goes to ERR */
+/** rcm_qp_fail() - move the id's own queue pair, if it has one, to ERR */
 void rcm_qp_fail(struct rcm_id *id);
-/** rcm_qp_follow() - the id's own pair does what @event means to it. With one, the peer's
- *  answer becomes ESTABLISHED, or CONNECT_ERROR */
+/** rcm_qp_follow() - change the state of the id's own queue pair, if it has one, as @event requires.
+ *  Then the event of the peer's answer becomes ESTABLISHED, or CONNECT_ERROR if that fails */
 void rcm_qp_follow(struct rcm_id *id, struct rdma_cm_event *event);
 
 #endif

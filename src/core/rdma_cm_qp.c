@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Queue pairs of the RDMA CM's ids: their attributes by state, and the pair that belongs to an id
- * (rdma_create_qp()), which goes along with the connection:
+ * Queue pairs of the RDMA CM's ids: their attributes by state, and the queue pair that belongs to an id
+ * (rdma_create_qp()), whose state follows that of the connection:
  *
- *  created		INIT; of datagrams RTS
- *  REP sent, or REP received	RTR, then RTS, before the peer or the client hears of it
- *  REJ received, rdma_disconnect()	ERR: what is queued completes with a flush error
+ *  creation				INIT; in a datagram service RTS
+ *  a REP is sent or received		RTR, then RTS, before the peer or the client knows of the connection
+ *  REJ received, rdma_disconnect()	ERR: queued requests complete with a flush error
  */
 #include "core/rdma_cm_priv.h"
 
@@ -46,12 +46,12 @@ int rdma_init_qp_attr(struct rdma_cm_id *rdma_id, struct ib_qp_attr *qp_attr,
 		qp_attr->timeout = id->ack_timeout_enc;
 	if (!ret && id->min_rnr_timer_enc && *qp_attr_mask & IB_QP_MIN_RNR_TIMER)
 		qp_attr->min_rnr_timer = id->min_rnr_timer_enc;
-	if (!ret && qp_attr->qp_state == IB_QPS_RTR) /* known before the REP says so */
+	if (!ret && qp_attr->qp_state == IB_QPS_RTR) /* the peer begins there: REQ or REP says so */
 		qp_attr->rq_psn = id->seq_num;
 	return ret;
 }
 
-/* --- the pair that belongs to an id --- */
+/* --- the queue pair that belongs to an id --- */
 
 static bool has_connected_qp(const struct rcm_id *id)
 {
@@ -69,7 +69,8 @@ bool rcm_qp_has_srq(const struct rcm_id *id, const struct rdma_conn_param *param
 	return id->id.qp ? id->id.qp->srq != NULL : param->srq;
 }
 
-/* What an end of an extended reliable connection does not have is the other end's. */
+/* Attributes that one half of an extended reliable connection does not have are those of the other
+ * half. */
 static int attributes_of(const struct ib_qp *qp)
 {
 	if (qp->qp_type == IB_QPT_XRC_INI)
@@ -94,7 +95,7 @@ static int move_qp(struct rcm_id *id, struct ib_qp *qp, enum ib_qp_state state,
 	return ib_modify_qp(qp, &attr, mask & attributes_of(qp));
 }
 
-/* A datagram's pair needs no peer. */
+/* The queue pair of a datagram service needs no peer, so it is moved to RTS at once. */
 static int start_datagrams(struct rcm_id *id, struct ib_qp *qp)
 {
 	struct ib_qp_attr attr = {.qp_state = IB_QPS_RTR};
@@ -110,7 +111,7 @@ int rcm_qp_connect(struct rcm_id *id, const struct rdma_conn_param *param)
 {
 	int ret = 0;
 
-	/* INIT again: by now the request says which accesses the peer may make */
+	/* INIT is set once more, because the request has the access rights of the peer */
 	for (enum ib_qp_state state = IB_QPS_INIT; has_connected_qp(id) && !ret && state <= IB_QPS_RTS;
 	     state++)
 		ret = move_qp(id, id->id.qp, state, param);
@@ -125,7 +126,7 @@ void rcm_qp_fail(struct rcm_id *id)
 		ib_modify_qp(id->id.qp, &attr, IB_QP_STATE);
 }
 
-/* The peer's answer makes the connection, with no word of the client's. */
+/* The peer has accepted: complete the connection without the client. */
 static void on_answer(struct rcm_id *id, struct rdma_cm_event *event)
 {
 	event->event = RDMA_CM_EVENT_ESTABLISHED;

@@ -25,7 +25,8 @@ const char *rdma_restrack_name(enum rdma_restrack_type type)
 	return type < RDMA_RESTRACK_MAX ? names[type] : "unknown";
 }
 
-/* the limit of each type, as query_device tells it; types without one are not limited */
+/* The attribute of the device that limits the objects of each type. Types without one are not
+ * limited. */
 static const size_t limits[RDMA_RESTRACK_MAX] = {
 	[RDMA_RESTRACK_PD] = offsetof(struct ib_device_attr, max_pd),
 	[RDMA_RESTRACK_CQ] = offsetof(struct ib_device_attr, max_cq),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What `softib resource show` says of an object beside its owner. */
+/* The text that `softib resource show` prints for an object beside its owner. */
 #include <stdio.h>
 
 #include "core/cm_priv.h"

@@ -2,18 +2,19 @@
 /*
  * RMPP's receiving side (IBA v1 13.6.6.2): segments become a message.
  *
- * States of a reassembly: ACTIVE until the last segment is there; COMPLETE
- * after that, so that a sender whose last ACK was lost is answered again;
- * GIVEN_UP when the sender fell silent, so that what it still sends is
- * dropped. One timer: in ACTIVE it is the time without progress after which
- * the transfer is aborted, in the others how long they are remembered.
+ * States of a reassembly: ACTIVE until all segments have arrived. Then it is
+ * COMPLETE for a while, so that the last ACK can be sent again if it was lost.
+ * GIVEN_UP if the sender has sent nothing for too long; segments that arrive
+ * later are dropped. A reassembly has one timer. In ACTIVE it limits the time
+ * without progress, after which the transfer is aborted. In the other states
+ * it frees the reassembly.
  *
- * A peer that sends first segments and no second ones cannot fill the memory: when an
- * agent has more than TRANSFERS_MAX transfers or SEGMENTS_MAX segments, one is stopped (STOP,
- * resources exhausted) and forgotten. It is one of the port that has the most, and of these
- * the transfer that got no segment for the longest time. So a port that has no more than its
- * share loses nothing to others. The agent's keeper may have less room than that: then the
- * transfer that needs more is stopped.
+ * A peer that sends many first segments and nothing else cannot fill the memory. When an agent has
+ * more than TRANSFERS_MAX transfers or SEGMENTS_MAX segments, one transfer is stopped (STOP,
+ * resources exhausted) and freed. It is a transfer of the peer port that has the most; among its
+ * transfers, it is the one that has got no segment for the longest time. So a port with no more than
+ * its share loses no transfer on account of others. If the agent's keeper has less room than that,
+ * the transfer that needs more room is stopped.
  *
  * The first segment is acknowledged by itself (the initial window is 1), then
  * the last of each window and the last of the message.
@@ -37,13 +38,13 @@ struct transfer {
 	u8 reserved[5];
 };
 
-/** struct source - what a port has of the transfers of an agent, while it has one */
+/** struct source - the transfers from one port to an agent. It exists while there are any */
 struct source {
 	struct rt_tree_node node; /* in agent->rmpp_sources */
 	struct list_head all;	  /* in agent->rmpp_all_sources */
 	u32 slid;
 	u32 transfers, segments;
-	struct list_head by_age; /* struct rmpp_recv: whose last segment is oldest is first */
+	struct list_head by_age; /* struct rmpp_recv, ordered by the arrival of their latest segments */
 };
 
 struct rmpp_recv {
@@ -57,9 +58,9 @@ struct rmpp_recv {
 	u32 seg_num;  /* the last segment up to which none is missing */
 	struct list_head *reached; /* that segment, in message's list */
 	u32 newwin;   /* the last segment that the sender may send */
-	u32 last_seg; /* of the message; 0: not known yet */
-	u32 held;     /* segments of @message */
-	u32 repwin;   /* the peer's window for our response: double-sided */
+	u32 last_seg; /* number of the message's last segment; 0: not known yet */
+	u32 held;     /* number of segments in @message */
+	u32 repwin;   /* of a double-sided transfer: the peer's window for our response */
 	struct transfer transfer;
 };
 
@@ -239,7 +240,7 @@ int rmpp_recv_window(const struct mad_send *send)
 	return r && r->repwin ? (int)r->repwin : 1;
 }
 
-/* --- what is said to the other side --- */
+/* --- ACK, STOP and ABORT --- */
 
 void rmpp_control(struct mad_agent *agent, struct mad_recv *recv, u8 type, u8 status,
 		  u32 seg_num, u32 newwin)
@@ -271,7 +272,7 @@ void rmpp_abort(struct mad_agent *agent, struct mad_recv *recv, u8 status)
 	rmpp_control(agent, recv, IB_MGMT_RMPP_TYPE_ABORT, status, 0, 0);
 	if (r)
 		forget(r);
-	if (send) /* an error in the ACK, or in the response it waits for */
+	if (send) /* the error is in an ACK for @send, or in the response to it */
 		mad_send_finish(send, IB_WC_REM_ABORT_ERR, status);
 }
 
@@ -391,8 +392,8 @@ static void prolong_request(struct mad_agent *agent, struct mad_recv *recv)
 		mad_send_wait(send, send->buf.timeout_ms);
 }
 
-/* Return: a transfer that has to end because its agent has too many transfers, or segments of
- * them; NULL: it has not */
+/* Return: the transfer that has to end because the agent has too many transfers or segments; NULL: it
+ * does not have too many */
 static struct rmpp_recv *surplus(const struct mad_agent *agent)
 {
 	bool transfers = agent->rmpp_recvs.count > TRANSFERS_MAX;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * RMPP's sending side (IBA v1 13.6.6.1): a message becomes segments. They
- * leave one after the other, each when the work request of the one before
- * is complete, up to the window's end; there the sender waits for an ACK, and
- * if none comes it goes back to the segment after the last acknowledged one.
+ * RMPP's sending side (IBA v1 13.6.6.1): segmentation of messages. A segment is
+ * sent when the work request of the previous one has completed, up to the end
+ * of the window. There the sender waits for an ACK. If none arrives, it
+ * continues with the segment after the last acknowledged one.
  */
 #include "core/mad_priv.h"
 
@@ -15,8 +15,8 @@ static void fill_header(struct mad_send *send)
 	u8 flags = IB_MGMT_RMPP_FLAG_ACTIVE;
 	int bytes = 0;
 
-	/* 13.6.2.3: the first segment has the length of the message, the last one how much of
-	 * itself is used */
+	/* 13.6.2.3: the first segment states the length of the message, the last one the number of
+	 * its own bytes that are used */
 	if (send->seg_num == 1) {
 		flags |= IB_MGMT_RMPP_FLAG_FIRST;
 		bytes = send->buf.seg_count * send->buf.seg_rmpp_size - send->pad;
@@ -25,7 +25,7 @@ static void fill_header(struct mad_send *send)
 		flags |= IB_MGMT_RMPP_FLAG_LAST;
 		bytes = send->buf.seg_rmpp_size - send->pad;
 	}
-	/* programs leave these fields to the kernel: OpenSM's are 0 */
+	/* programs leave these fields to the kernel; OpenSM sets them to 0 */
 	mad->rmpp_hdr.rmpp_version = send->agent->agent.rmpp_version;
 	mad->rmpp_hdr.rmpp_type = IB_MGMT_RMPP_TYPE_DATA;
 	mad->rmpp_hdr.rmpp_status = IB_MGMT_RMPP_STATUS_SUCCESS;
@@ -68,7 +68,7 @@ bool rmpp_send_sent(struct mad_send *send)
 
 int rmpp_send_retry(struct mad_send *send)
 {
-	if (send->last_ack == send->buf.seg_count) /* it was the response */
+	if (send->last_ack == send->buf.seg_count) /* it was the response that did not arrive */
 		return rmpp_send_start(send);
 	send->seg_num = send->last_ack;
 	return send_next(send);
@@ -126,7 +126,7 @@ void rmpp_send_ack(struct mad_agent *agent, struct mad_recv *recv)
 		return;
 	}
 	if (!send || !send->rmpp || send->last_ack == send->buf.seg_count)
-		return; /* late, or again */
+		return; /* the ACK is late or a duplicate */
 	if (seg > (u32)send->buf.seg_count) {
 		rmpp_abort(agent, recv, IB_MGMT_RMPP_STATUS_S2B);
 		return;

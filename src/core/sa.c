@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The SA client's ports. The subnet administrator of a port is at QP1 of the
- * LID that its PortInfo names (14.2.5.6: MasterSMLID, MasterSMSL); an event
- * that may change it drops the address, and the next query asks anew.
+ * LID that its PortInfo names (14.2.5.6: MasterSMLID, MasterSMSL). An event
+ * that may change it invalidates the address, and the next query reads it again.
  */
 #include "core/sa_priv.h"
 
 #define DEFAULT_PKEY 0xffff /* every port is a member, full or limited (10.9.1.2) */
 
-/** struct sa_device - what the client keeps of a device */
+/** struct sa_device - the SA client's data of a device */
 struct sa_device {
 	struct ib_event_handler events;
 	u32 num_ports;
@@ -26,7 +26,7 @@ struct sa_port *sa_port_find(struct ib_device *device, u32 port_num)
 	return &sa->port[port_num - rdma_start_port(device)];
 }
 
-/* --- where the SA is --- */
+/* --- the address of the SA --- */
 
 void sa_address_put(struct sa_address *address)
 {
@@ -90,12 +90,12 @@ int sa_port_open(struct sa_port *port)
 
 /* --- events --- */
 
-/* which parts of a port's state an event ends */
+/* The parts of a port's state that become invalid by an event. */
 enum {
-	ENDS_ADDRESS = 1, /* the SA may be elsewhere */
-	ENDS_PATHS = 2,	  /* so may peers */
+	ENDS_ADDRESS = 1, /* the SA may have another address */
+	ENDS_PATHS = 2,	  /* paths may have changed */
 	ENDS_GROUPS = 4,  /* the memberships are lost */
-	ENDS_PKEYS = 8,	  /* those of partitions that the port left */
+	ENDS_PKEYS = 8,	  /* the memberships in partitions that the port left are lost */
 	ENDS_NOTICES = 16,
 };
 
@@ -105,7 +105,7 @@ static const uint8_t event_ends[] = {
 	[IB_EVENT_LID_CHANGE] = ENDS_ADDRESS | ENDS_PATHS | ENDS_GROUPS | ENDS_NOTICES,
 	[IB_EVENT_PKEY_CHANGE] = ENDS_ADDRESS | ENDS_PATHS | ENDS_PKEYS,
 	[IB_EVENT_SM_CHANGE] = ENDS_ADDRESS | ENDS_PATHS | ENDS_NOTICES,
-	/* 14.4.11: the SM lost what was registered with it */
+	/* 14.4.11: the SM has lost the registrations of the port */
 	[IB_EVENT_CLIENT_REREGISTER] = ENDS_ADDRESS | ENDS_PATHS | ENDS_GROUPS | ENDS_NOTICES,
 	[IB_EVENT_GID_CHANGE] = ENDS_PATHS,
 };

@@ -5,7 +5,8 @@
 #include "core/private.h"
 #include "rdma/ib_sa.h"
 
-/* the GRH of @attr: from the port's @sgid to @dgid. 0; -ENOENT */
+/* Set the GRH of @attr: from the port's @sgid to @dgid. Return: 0; -ENOENT: the port does not have
+ * @sgid */
 static int set_grh(struct ib_device *device, u32 port_num, struct rdma_ah_attr *attr,
 		   const union ib_gid *dgid, const union ib_gid *sgid)
 {

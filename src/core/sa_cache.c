@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Path records that were asked for lately. A port keeps the last of them; the
- * same question (same components, same values) is answered without the SA.
+ * The cache of a port's recently queried path records. The same query (the same
+ * components and values) is answered without the SA.
  *
- * An answer holds until something may have changed it: an event of the port
- * (sa.c), or a notice of the SA: a GID came into or went out of service, a
- * link changed its state. The cache subscribes to these notices with its first
- * question, and answers nothing before its subscriptions stand.
+ * The cache is discarded when paths may have changed: with an event of the port
+ * (sa.c), or a notice of the SA that a GID came into or went out of service, or
+ * that a link changed its state. The cache subscribes to these notices with its
+ * first query, and is not used before the SA has accepted the subscriptions.
  */
 #include <string.h>
 
 #include "core/sa_priv.h"
 
-#define CACHE_MAX 256 /* paths of a port; the oldest makes room */
+#define CACHE_MAX 256 /* paths of a port; a new one replaces the oldest */
 
 struct sa_cached {
 	struct list_head node; /* port->cache */
@@ -69,10 +69,10 @@ static int on_notice(int status, struct ib_inform_info *info, struct ib_sa_notic
 	struct sa_port *port = info->context;
 	size_t i = watch_of(info);
 
-	if (status) { /* refused or lost: the next answer subscribes anew */
+	if (status) { /* the subscription was refused or lost: the next query subscribes again */
 		port->watch[i] = (struct sa_watch){0};
 		sa_cache_drop(port);
-		return status; /* frees the subscription */
+		return status; /* with an error, the caller frees the subscription */
 	}
 	if (!notice)
 		port->watch[i].stands = true;
@@ -105,7 +105,7 @@ static void begin_to_watch(struct sa_port *port)
 	}
 }
 
-/* --- questions --- */
+/* --- queries --- */
 
 const struct sa_path_rec *sa_cache_find(struct sa_port *port, const struct ib_sa_query *query)
 {
@@ -126,7 +126,7 @@ void sa_cache_keep(struct sa_port *port, const struct ib_sa_query *query,
 	struct sa_cached *cached;
 
 	begin_to_watch(port);
-	/* an answer may be older than the notice that came before it */
+	/* the answer may have been made before a notice that arrived earlier */
 	if (!all_watched(port) || query->cache_epoch != port->cache_epoch ||
 	    sa_cache_find(port, query))
 		return;

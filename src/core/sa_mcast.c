@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Multicast groups of a port (15.2.5.17, o15-0.1). Clients join and leave as
- * they like; at the SA the port is a member as long as somebody here is. A
- * group counts its members by join state: the first of a state sends
- * Set(MCMemberRecord), the last sends Delete.
+ * Multicast groups of a port (15.2.5.17, o15-0.1). Any number of clients may join
+ * and leave a group. For the SA, the port is a member as long as a client is. A
+ * group counts its members by join state: the first member with a join state
+ * causes Set(MCMemberRecord), and the last one causes Delete.
  *
- * One request of a group is under way at a time. Its members are
+ * A group has one outstanding request at a time. States of its members:
  *  waiting	in group->waiting, in the order of their calls
  *  joined	in group->members
- *  failed	in neither: their callback has said why
- * and group->at_sa is what the SA knows of the port: its join states.
+ *  failed	in neither list; the callback has got the error
+ * group->at_sa has the join states of the port that the SA knows.
  */
 #include <string.h>
 
@@ -19,19 +19,19 @@
 
 #define KEY_FIELDS (IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_JOIN_STATE)
 
-/** struct sa_group - a multicast group that a port is, or wants to be, in */
+/** struct sa_group - a multicast group that a port has joined or wants to join */
 struct sa_group {
 	struct list_head node; /* port->groups */
 	struct sa_port *port;
-	struct ib_sa_mcmember_rec rec; /* as the SA has it; before that, what was asked */
+	struct ib_sa_mcmember_rec rec; /* the SA's record; before the answer, the requested one */
 	struct list_head waiting, members;
 	unsigned int count[NUM_JOIN_MEMBERSHIP_TYPES];
 	u8 at_sa;	/* join states in which the SA has this port */
-	u8 leaving;	/* those that the Delete under way is about */
-	bool busy;	/* a request is under way */
-	bool lost;	/* while busy: what it brings is void */
-	struct member *joining; /* whose request it is; NULL: gone */
-	unsigned int users;	/* members of any kind, and whoever works on it */
+	u8 leaving;	/* join states in the outstanding Delete */
+	bool busy;	/* a request is outstanding */
+	bool lost;	/* while busy: the answer is to be ignored */
+	struct member *joining; /* the member that the request is for; NULL: it was freed */
+	unsigned int users;	/* references: members in any state, and callers */
 	struct rt_work work;
 };
 
@@ -68,7 +68,7 @@ static void group_work(struct rt_work *work)
 	go_on(container_of(work, struct sa_group, work));
 }
 
-/* of an MGID that the SA is to invent each membership has a group of its own */
+/* A membership for which the SA chooses the MGID gets a group of its own. */
 static struct sa_group *find_or_make(struct sa_port *port, const union ib_gid *mgid)
 {
 	struct sa_group *group = find(port, mgid);
@@ -96,7 +96,7 @@ static void group_put(struct sa_group *group)
 	rt_free(group);
 }
 
-/* from the loop, so that callers' callbacks never run on their stack */
+/* Continue from the loop, so that callbacks never run on the stack of a caller. */
 static void schedule(struct sa_group *group)
 {
 	rt_work_queue(group->port->device->rt, &group->work);
@@ -171,7 +171,7 @@ static void join_here(struct member *member)
 	member->multicast.rec.join_state = join_state;
 }
 
-/* --- is the group what a member asks for? --- */
+/* --- does the group have the requested attributes? --- */
 
 static bool selector_holds(u8 selector, u8 asked, u8 has)
 {
@@ -187,7 +187,7 @@ static bool selector_holds(u8 selector, u8 asked, u8 has)
 	}
 }
 
-/* 15.2.5.17: of MTU, rate and lifetime a value counts only with its selector */
+/* 15.2.5.17: the value of MTU, rate or lifetime is compared only if its selector is present, too. */
 static bool fits(const struct ib_sa_mcmember_rec *asked, ib_sa_comp_mask mask,
 		 const struct ib_sa_mcmember_rec *group)
 {
@@ -230,7 +230,7 @@ static void left(int status, struct ib_sa_mcmember_rec *resp, void *context)
 	struct sa_group *group = context;
 
 	group->busy = false;
-	group->at_sa &= (u8)~group->leaving; /* also when nobody answered: the SM ages it */
+	group->at_sa &= (u8)~group->leaving; /* even without an answer: the SM removes the port in time */
 	group->lost = false;
 	go_on(group);
 }
@@ -277,7 +277,7 @@ static int send_join(struct sa_group *group, struct member *member)
 		mask |= IB_SA_MCMEMBER_REC_PORT_GID;
 	}
 	if (is_zero_gid(&rec.mgid))
-		mask &= ~IB_SA_MCMEMBER_REC_MGID; /* the SA invents one */
+		mask &= ~IB_SA_MCMEMBER_REC_MGID; /* the SA chooses the MGID */
 	ret = ib_sa_mcmember_rec_set(sa_client_of(group->port), group->port->device, group->port->port_num, &rec,
 				     mask, SA_TIMEOUT_MS, GFP_KERNEL, answered, group, NULL);
 	if (ret < 0)
@@ -293,8 +293,9 @@ static bool is_ethernet(const struct sa_group *group)
 	       IB_LINK_LAYER_ETHERNET;
 }
 
-/* On Ethernet nobody administers groups: frames to them reach every station, and the port is
- * a member by itself. What an SA would have said of the group is what the port can do. */
+/* Ethernet has no administrator of groups. Frames to a group reach every station, so the port is a
+ * member without a request. The attributes that an SA would report are set to what the port
+ * supports. */
 static void join_by_itself(struct sa_group *group, const struct member *member)
 {
 	const struct ib_port_attr *port =
@@ -332,9 +333,9 @@ static int send_leave(struct sa_group *group, u8 states)
 	return 0;
 }
 
-/* --- what a group does next --- */
+/* --- the next request of a group --- */
 
-/* the oldest that waits: joined here, or at the SA, or refused */
+/* Handle the oldest waiting member: it joins without the SA, or by a request, or is refused. */
 static void serve(struct sa_group *group, struct member *member)
 {
 	u8 join_state = member->multicast.rec.join_state;
@@ -365,7 +366,7 @@ static void go_on(struct sa_group *group)
 		if (!list_empty(&group->waiting))
 			serve(group, list_first_entry(&group->waiting, struct member, node));
 		else if (surplus && send_leave(group, surplus))
-			group->at_sa &= (u8)~surplus; /* no SA to tell */
+			group->at_sa &= (u8)~surplus; /* there is no SA that has to know */
 		else if (!surplus)
 			break;
 	}
@@ -412,7 +413,7 @@ void ib_sa_free_multicast(struct ib_sa_multicast *multicast)
 	struct sa_group *group = member->group;
 
 	trace(member, "leave", 0);
-	schedule(group); /* what it leaves behind may have to leave the group */
+	schedule(group); /* the port may have to leave the group */
 	member_free(member);
 }
 
@@ -430,7 +431,7 @@ int ib_sa_get_mcmember_rec(struct ib_device *device, u32 port_num, const union i
 	return 0;
 }
 
-/* --- what ends memberships --- */
+/* --- the loss of memberships --- */
 
 static void group_lost(struct sa_group *group)
 {
@@ -446,7 +447,7 @@ static void group_lost(struct sa_group *group)
 	group_put(group);
 }
 
-/* @ends: of which groups; NULL: of all */
+/* Report the loss of memberships. @ends: selects the groups; NULL: all groups */
 static void groups_lost(struct sa_port *port, bool (*ends)(const struct sa_group *group))
 {
 	LIST_HEAD(todo);

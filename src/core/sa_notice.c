@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Notices of the subnet (13.4.8, 15.3.3). What a port wants to hear of it sets
- * at the SA (InformInfo); the SA then sends Reports to QP1, which are answered
- * and handed to the subscribers of their trap number.
+ * Notices of the subnet (13.4.8, 15.3.3). A port subscribes to notices at the SA
+ * by Set(InformInfo). The SA then sends Reports to QP1, which are answered and
+ * passed to the subscribers of their trap number.
  *
- * A subscription is, in this order:
- *  IDLE	nobody asked the SA yet, or it refused
- *  ASKING	Set(InformInfo) is under way
- *  STANDS	the SA agreed
- *  LEAVING	the last subscriber went; an unsubscribing Set is under way
+ * States of a subscription, in their order:
+ *  IDLE	no request was sent, or the SA refused it
+ *  ASKING	Set(InformInfo) is outstanding
+ *  STANDS	the SA has accepted it
+ *  LEAVING	there is no subscriber any more; a Set that unsubscribes is outstanding
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@
 #define ALL_LIDS 0xffff
 #define ALL_TYPES 0xffff
 #define ALL_PRODUCERS 0xffffff
-#define RESP_TIME_ENC 19 /* 2 s: what the SA may wait for our answer to a Report */
+#define RESP_TIME_ENC 19 /* 2 s: the time within which this port answers a Report */
 
 enum inform_state { IDLE, ASKING, STANDS, LEAVING };
 
@@ -30,9 +30,9 @@ struct sa_inform {
 	u16 trap_number;
 	enum inform_state state;
 	struct list_head subscribers;
-	unsigned int num; /* subscribers, also those that are being told */
-	unsigned int telling; /* callbacks run: it stays */
-	bool stale;	      /* while ASKING: the SA that was asked is no longer it */
+	unsigned int num; /* number of subscribers, including those whose callback is running */
+	unsigned int telling; /* not 0 while callbacks run: then it must not be freed */
+	bool stale;	      /* while ASKING: the port has another SA than the one that was asked */
 	int error;	      /* why it is IDLE */
 };
 
@@ -40,13 +40,13 @@ struct subscriber {
 	struct ib_inform_info info;
 	struct list_head node;
 	struct sa_inform *inform;
-	bool reported; /* that it stands */
+	bool reported; /* the callback has been called since it was registered */
 	struct rt_work work;
 };
 
 static void ask(struct sa_inform *inform, bool subscribe);
 
-/* --- telling subscribers --- */
+/* --- callbacks of subscribers --- */
 
 static void drop(struct subscriber *sub)
 {
@@ -56,7 +56,7 @@ static void drop(struct subscriber *sub)
 	rt_free(sub);
 }
 
-/* the subscription has no subscriber left: end it, now or when the SA answered */
+/* If the subscription has no subscriber left, end it, now or when the SA has answered. */
 static void release(struct sa_inform *inform)
 {
 	if (inform->num || inform->telling || inform->state == ASKING || inform->state == LEAVING)
@@ -75,7 +75,8 @@ static void report(struct subscriber *sub, int status, struct ib_sa_notice *noti
 		drop(sub);
 }
 
-/* Callbacks may register and unregister others. @unreported: only those */
+/* Call the callbacks of the subscribers, which may register and unregister others. @unreported: only
+ * those that have not been called yet */
 static void report_all(struct sa_inform *inform, int status, struct ib_sa_notice *notice,
 		       bool unreported)
 {
@@ -97,7 +98,7 @@ static void report_all(struct sa_inform *inform, int status, struct ib_sa_notice
 	release(inform);
 }
 
-/* --- asking the SA --- */
+/* --- requests to the SA --- */
 
 static void inform_answered(struct ib_sa_query *query, int status, const struct sa_reply *reply)
 {
@@ -108,7 +109,7 @@ static void inform_answered(struct ib_sa_query *query, int status, const struct 
 	if (inform->port->closing)
 		release(inform);
 	else if (inform->num && (left || inform->stale))
-		ask(inform, true); /* somebody came meanwhile, or another SA */
+		ask(inform, true); /* there is a new subscriber or another SA */
 	else if (left)
 		release(inform);
 	else
@@ -151,7 +152,7 @@ static int send_set(struct sa_inform *inform, bool subscribe)
 		.subscribe = subscribe,
 		.type = ALL_TYPES,
 		.trap_number = inform->trap_number,
-		.qpn = subscribe ? 0 : 1, /* 13.4.8.3: of whom to unsubscribe */
+		.qpn = subscribe ? 0 : 1, /* 13.4.8.3: the QP that has subscribed */
 		.resp_time_enc = RESP_TIME_ENC,
 		.producer = ALL_PRODUCERS,
 	};
@@ -171,7 +172,7 @@ static int send_set(struct sa_inform *inform, bool subscribe)
 	return MIN(ret, 0);
 }
 
-/* asking failed at once: subscribers hear of it from the loop */
+/* Send Set(InformInfo). If that fails at once, the callbacks are called from the loop. */
 static void ask(struct sa_inform *inform, bool subscribe)
 {
 	int ret = subscribe ? open_reports(inform->port) : 0;
@@ -263,7 +264,8 @@ static void report_received(struct ib_mad_agent *agent, struct ib_mad_send_buf *
 
 /* --- subscribers --- */
 
-/* for who came when the subscription stood already, or could not be asked for */
+/* Report the state to subscribers that were added when the subscription stood already, or when the
+ * request could not be sent. */
 static void report_work(struct rt_work *work)
 {
 	struct subscriber *sub = container_of(work, struct subscriber, work);
@@ -330,7 +332,7 @@ void ib_sa_unregister_inform_info(struct ib_inform_info *info)
 	release(inform);
 }
 
-/* --- what ends them --- */
+/* --- the end of subscriptions --- */
 
 void sa_notices_lost(struct sa_port *port)
 {
@@ -350,8 +352,8 @@ void sa_notices_lost(struct sa_port *port)
 	}
 }
 
-/* Clients that came later have freed theirs: what is left stands for nobody, and
- * ends with its query (sa_queries_end()). */
+/* All clients were removed before and have ended their subscriptions. The ones that are left have no
+ * subscriber; they are freed with their queries (sa_queries_end()). */
 void sa_notices_close(struct sa_port *port)
 {
 	struct sa_inform *inform, *tmp;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The life of a query to the subnet administrator:
+ * Queries to the subnet administrator. The states of a query:
  *
- *  trying	a request is under way (buf): it is answered, or its time is over
- *  waiting	the SA was busy, or the port has lost it: the timer begins
+ *  trying	a request is outstanding (buf), until an answer or a time-out
+ *  waiting	the SA was busy, or the port has no SA at present: the timer begins
  *		the next try
- *  over	the callback has run
+ *  over	the callback has been called
  *
- * Each try has an equal part of the query's time and goes to where the SA is
- * then. Transaction ids are the queries' ids, so that an answer to an early
- * try ends a later one.
+ * Each try has an equal part of the query's time-out, and is sent to the current
+ * address of the SA. All tries have the id of the query as transaction id, so
+ * that a late answer to an earlier try completes the query.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@
 
 #define ID_BUCKETS 64
 
-/* by id, so that a query that is over can be told from one that is not */
+/* The outstanding queries, hashed by id. The id of a query that is over is not found here. */
 static struct list_head by_id[ID_BUCKETS];
 static int last_id;
 
@@ -51,7 +51,7 @@ struct ib_sa_query *sa_query_alloc(struct sa_port *port)
 	return query;
 }
 
-/* nothing of it is under way any more */
+/* Take a query that is over out of all lists, and cancel its outstanding request. */
 static void forget(struct ib_sa_query *query)
 {
 	rt_timer_disarm(&query->again);
@@ -59,7 +59,7 @@ static void forget(struct ib_sa_query *query)
 	list_del(&query->node);
 	query->port->queries--;
 	rdma_restrack_del(query->port->device, &query->res);
-	if (query->buf) { /* its handler frees the rest */
+	if (query->buf) { /* the handler of the send frees the rest */
 		query->buf->context[0] = NULL;
 		ib_cancel_mad(query->buf);
 	}
@@ -156,7 +156,7 @@ static void again_fired(struct rt_timer *timer)
 
 /* --- answers --- */
 
-/* the records of a table, which may be of several segments */
+/* End the query with the records of a table, which may have several segments. */
 static void end_with_table(struct ib_sa_query *query)
 {
 	size_t len = (size_t)query->reply->mad_len;
@@ -189,8 +189,8 @@ static void end_with_record(struct ib_sa_query *query)
 	sa_query_end(query, 0, &reply);
 }
 
-/* 13.4.7: an SA refuses by the class's own bits, or finds a value invalid; whoever
- * else is at its LID does not know the class's methods */
+/* 13.4.7: an SA refuses a query by the class-specific bits, or by an invalid value. Any other status
+ * comes from a port that has no SA and does not support the class. */
 static int error_of(u16 status)
 {
 	switch (status) {
@@ -211,7 +211,7 @@ static void take_reply(struct ib_sa_query *query)
 	u16 status = be16_to_cpu(hdr->status);
 
 	trace_sa_answer(at(query), query->id, status);
-	if (status & IB_MGMT_MAD_STATUS_BUSY) { /* 13.4.7: it may be sent again */
+	if (status & IB_MGMT_MAD_STATUS_BUSY) { /* 13.4.7: the request may be sent again */
 		trace_sa_busy(at(query), query->id);
 		ib_free_recv_mad(query->reply);
 		query->reply = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The queries by record: from the client's struct to that of the wire layer
- * and back, and the callback with what came. The client's fields are in the
- * byte order that Linux gave them.
+ * The queries for each type of record: conversion between the client's struct
+ * and that of the wire layer, and the call of the client's callback. The fields
+ * of the client's struct have the same byte order as in Linux.
  */
 #include <string.h>
 
@@ -108,14 +108,14 @@ static void path_known(struct rt_timer *timer)
 	sa_query_end(query, query->cancelled ? -EINTR : 0, &reply);
 }
 
-/* several paths come as a table (15.4.6) */
+/* A query for several paths is answered by a table (15.4.6). */
 static u8 path_method(const struct sa_path_rec *rec, ib_sa_comp_mask comp_mask)
 {
 	return comp_mask & IB_SA_PATH_REC_NUMB_PATH && rec->numb_path > 1 ? IB_SA_METHOD_GET_TABLE :
 									    IB_MGMT_METHOD_GET;
 }
 
-/* On Ethernet nobody is asked: the path follows from the two GIDs. 0; -EHOSTUNREACH */
+/* Make a path of Ethernet from the two GIDs, without a query. Return: 0; -EHOSTUNREACH */
 static int ethernet_path(struct ib_device *device, u32 port_num, const struct sa_path_rec *asked,
 			 struct sa_path_rec *rec)
 {
@@ -308,7 +308,7 @@ static void service_answered(struct ib_sa_query *query, int status, const struct
 	callback(status, reply ? &rec : NULL, query->context);
 }
 
-/* --- what both have --- */
+/* --- common parts of the queries --- */
 
 static int start(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
 			void (*answer)(struct ib_sa_query *, int, const struct sa_reply *),

@@ -17,12 +17,12 @@ static bool no_lid_part(__be16 lid)
 
 static enum smi_action send_request(struct ib_smp *smp, u32 port_num)
 {
-	/* C14-9:1: the path's first hop says by which port it leaves */
+	/* C14-9:1: the first hop of the path names the port by which the SMP leaves */
 	if (smp->hop_cnt && smp->hop_ptr == 0) {
 		smp->hop_ptr++;
 		return smp->initial_path[1] == port_num ? SMI_SEND : SMI_DISCARD;
 	}
-	/* C14-9:3: no hop at all: to this port's own SMA */
+	/* C14-9:3: the path has no hop: the SMP is for this port's own SMA */
 	if (smp->hop_ptr == smp->hop_cnt) {
 		smp->hop_ptr++;
 		return no_lid_part(smp->dr_dlid) ? SMI_LOCAL : SMI_DISCARD;
@@ -33,12 +33,13 @@ static enum smi_action send_request(struct ib_smp *smp, u32 port_num)
 
 static enum smi_action send_response(struct ib_smp *smp, u32 port_num)
 {
-	/* C14-13:1: the way back begins at the port by which the request came in */
+	/* C14-13:1: the return path begins at the port by which the request arrived */
 	if (smp->hop_cnt && smp->hop_ptr == smp->hop_cnt + 1) {
 		smp->hop_ptr--;
 		return smp->return_path[smp->hop_ptr] == port_num ? SMI_SEND : SMI_DISCARD;
 	}
-	/* C14-13:3: no hop at all: to our own SM, or by LID to the other */
+	/* C14-13:3: the path has no hop: the SMP is for this port's SM, or is routed by LID to
+	 * another one */
 	if (smp->hop_ptr == 1) {
 		smp->hop_ptr--;
 		return no_lid_part(smp->dr_slid) ? SMI_LOCAL : SMI_SEND;
@@ -83,8 +84,8 @@ static enum smi_action receive_response(struct ib_smp *smp)
 		smp->hop_ptr--;
 		return no_lid_part(smp->dr_slid) ? SMI_LOCAL : SMI_DISCARD;
 	}
-	/* C14-13:4: back by LID, the path was over before. C14-13:1, :2 and
-	 * :5: no other hop pointer reaches an adapter. */
+	/* C14-13:4: the SMP has left the directed part of its path, and returned by LID. C14-13:1,
+	 * :2 and :5: an SMP with any other hop pointer does not arrive at an adapter. */
 	return smp->hop_ptr == 0 ? SMI_LOCAL : SMI_DISCARD;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Contexts of programs, their handles, and the clean-up. The handle table
- * grows by doubling; a freed slot goes to a free list and its generation
- * rises, so that an old handle fails rather than names another object.
+ * grows by doubling. A freed slot goes to a free list, and its generation is
+ * incremented, so that an old handle is invalid and does not name another object.
  */
 #include "core/private.h"
 
@@ -114,7 +114,7 @@ int ib_uobject_commit(struct ib_uobject *uobject, void *object)
 	return 0;
 }
 
-/* Who shares the handles uses these, whichever of them has the object. */
+/* Can all contexts that share the handles use objects of this type? */
 static bool is_for_all(enum ib_uobject_type type)
 {
 	return type == IB_UOBJECT_PD || type == IB_UOBJECT_MR || type == IB_UOBJECT_DM;
@@ -258,9 +258,10 @@ struct ib_ucontext *ib_ucontext_open(struct ib_device *device, pid_t pid, const 
 }
 
 /*
- * Newest first: an object is younger than those that it uses. A region that
- * was re-registered into a younger PD is the exception, hence the passes:
- * each destroys at least one object, for uses form no circle.
+ * Destroy the newest objects first, because an object is newer than those that
+ * it uses. A region that was re-registered with a newer PD is an exception, so
+ * several passes may be needed. Each pass destroys at least one object, because
+ * the uses have no cycle.
  */
 static void destroy_all(struct ib_ucontext *context)
 {
@@ -279,7 +280,7 @@ static void destroy_all(struct ib_ucontext *context)
 	}
 }
 
-/* Is its memory another's than the program's? Then it can live without this program. */
+/* Is the object's memory not that of the program? Then it can exist without this program. */
 static bool outlives_program(const struct ib_uobject *uobject)
 {
 	const struct ib_mr *mr = uobject->type == IB_UOBJECT_MR ? uobject->object : NULL;
@@ -294,10 +295,10 @@ static void pass_to(struct ib_ucontext *heir, struct ib_uobject *uobject)
 	heir->locked_bytes += uobject->locked_bytes;
 	uobject->context = heir;
 	list_del(&uobject->node);
-	list_add(&uobject->node, &heir->objects); /* it is older than all that use it */
+	list_add(&uobject->node, &heir->objects); /* at the front, before the objects that use it */
 }
 
-/* to whoever shares the handles of @context, which is about to go */
+/* Move objects of @context, which is being closed, to a context that shares its handles. */
 static void pass_on(struct ib_ucontext *context)
 {
 	struct list_head *at = context->objects.prev;

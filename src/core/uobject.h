@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Objects of programs. A program that opens a device has a context
- * (struct ib_ucontext); what it makes is named by 32-bit handles, never by
- * pointers, valid in that context only: an index and a generation, so that a
- * handle of a destroyed object is not mistaken for its successor. When the
- * context goes, by close or by death of the process, all its objects go, each
- * before those that it uses.
+ * (struct ib_ucontext). Its objects are named by 32-bit handles, never by
+ * pointers, which are valid in that context only. A handle consists of an index
+ * and a generation, so that the handle of a destroyed object does not name its
+ * successor. When the context is closed, or the process dies, all its objects
+ * are destroyed, each before those that it uses.
  *
- * Contexts may share their handles (ib_ucontext_share(), for ibv_import_device()): a
- * protection domain, a region or device memory of one is then found by the others. Queues
- * are not: they are in the engine of the program that made them.
+ * Contexts may share their handles (ib_ucontext_share(), for ibv_import_device()). Then each
+ * finds the protection domains, regions and device memory of the others. It does not find
+ * their queues, which are in the engine of the program that made them.
  *
  * This is the interface between the core and the endpoints of src/access.
  */
@@ -32,18 +32,18 @@ enum ib_uobject_type {
 	IB_UOBJECT_TYPES
 };
 
-/** struct ib_uobject - the bond between a handle and an object */
+/** struct ib_uobject - the connection between a handle and an object */
 struct ib_uobject {
 	struct list_head node; /* in context->objects */
 	struct ib_ucontext *context;
 	enum ib_uobject_type type;
 	u32 handle;
 	void *object;	 /* struct ib_pd ...; NULL until committed */
-	u64 user_handle; /* the program's own name for it, in events */
-	u64 locked_bytes; /* MR: what it holds of the context's account */
+	u64 user_handle; /* the value by which the program identifies it in events */
+	u64 locked_bytes; /* MR: locked memory that is charged to the context for it */
 	/* --- QP, of an XRC target --- */
 	struct list_head opener; /* in qp->openers */
-	struct ib_xrcd *xrcd;	 /* by which it was opened */
+	struct ib_xrcd *xrcd;	 /* the domain by which this handle was opened */
 };
 
 /** struct ib_handle - a slot of the handle table */
@@ -74,35 +74,37 @@ void ib_ucontext_close(struct ib_ucontext *context);
  *  from now on. 0; -EINVAL it has some, or another device */
 int ib_ucontext_share(struct ib_ucontext *context, struct ib_ucontext *other);
 
-/** ib_uobject_alloc() - a handle for an object that is about to be made; it
- *  is not found until ib_uobject_commit(). ERR_PTR: -ENOMEM */
+/** ib_uobject_alloc() - allocate a handle for a new object. The handle is not
+ *  found before ib_uobject_commit(). Return: ERR_PTR(-ENOMEM) on failure */
 struct ib_uobject *ib_uobject_alloc(struct ib_ucontext *context, enum ib_uobject_type type);
-/** ib_uobject_abort() - the object was not made after all */
+/** ib_uobject_abort() - free the handle, because the object could not be made */
 void ib_uobject_abort(struct ib_uobject *uobject);
-/** ib_uobject_commit() - @object is made, and its handle finds it from here on; or it is an
- *  ERR_PTR, and @uobject is gone. Return: 0; the ERR_PTR's error */
+/** ib_uobject_commit() - let the handle find @object. If @object is an ERR_PTR(), free @uobject
+ *  instead.
+ *  Return: 0; the error of the ERR_PTR() */
 int ib_uobject_commit(struct ib_uobject *uobject, void *object);
-/** ib_uobject_get() - Return: the object, a PD, MR or DM perhaps of a context that shares the
- *  handles; ERR_PTR(-EINVAL) when @handle names none of @type */
+/** ib_uobject_get() - Return: the object with this handle; a PD, MR or DM may be one of a context
+ *  that shares the handles. ERR_PTR(-EINVAL): @handle names no object of @type */
 void *ib_uobject_get(struct ib_ucontext *context, enum ib_uobject_type type, u32 handle);
-/** ib_uobject_destroy() - the object and its handle. 0; -EINVAL no such object, or a region of
- *  another context, whose program has its memory; -EBUSY in use */
+/** ib_uobject_destroy() - destroy an object and its handle
+ *  Return: 0; -EINVAL: there is no such object, or it is a region in the memory of another program;
+ *  -EBUSY: it is in use */
 int ib_uobject_destroy(struct ib_ucontext *context, enum ib_uobject_type type, u32 handle);
 
 /**
- * ib_ucontext_lock_memory() - account for @bytes more of locked memory
- * @limit_bytes: what the context may hold, UINT64_MAX when nothing limits it
+ * ib_ucontext_lock_memory() - charge @bytes of locked memory to the context
+ * @limit_bytes: the largest sum that may be charged; UINT64_MAX: it is not limited
  *
- * Nothing is really locked: with a limit, a program fails here where it would
- * fail on an adapter.
- * Return: 0; -ENOMEM beyond the limit
+ * No memory is in fact locked. With a limit, a program fails where it would fail
+ * with hardware.
+ * Return: 0; -ENOMEM: the limit is exceeded
  */
 int ib_ucontext_lock_memory(struct ib_ucontext *context, u64 bytes, u64 limit_bytes);
 void ib_ucontext_unlock_memory(struct ib_ucontext *context, u64 bytes);
-/** ib_locked_bytes() - whole pages that [start, start + length) touches */
+/** ib_locked_bytes() - Return: the size of all pages that [start, start + length) touches */
 u64 ib_locked_bytes(u64 start, u64 length);
 
-/* --- makers: as the ib_ function of that name, for a program --- */
+/* --- creation of objects for programs; each as the ib_ function with the same name --- */
 
 struct ib_pd *ib_alloc_pd_user(struct ib_uobject *uobject);
 struct ib_ah *ib_create_ah_user(struct ib_uobject *uobject, struct ib_pd *pd,
@@ -133,13 +135,13 @@ struct ib_xrcd_file {
  *  O_EXCL; -ENOMEM */
 struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject, const struct ib_xrcd_file *file,
 				   int oflags);
-/** ib_open_qp_user() - @uobject is one more handle of the domain's target @qp_num. -EINVAL
- *  there is none */
+/** ib_open_qp_user() - make @uobject a further handle of the domain's target @qp_num
+ *  Return: the target; ERR_PTR(-EINVAL): there is no such target */
 struct ib_qp *ib_open_qp_user(struct ib_uobject *uobject, struct ib_xrcd *xrcd, u32 qp_num);
-/** ib_target_has_others() - have others than the caller opened this target, too? */
+/** ib_target_has_others() - has more than one program opened this target? */
 bool ib_target_has_others(const struct ib_qp *qp);
-/** ib_set_rss() - @qp passes its frames on to work queues, from now on. @rss is copied; its
- *  queues are used as long as @qp exists. 0; -EINVAL; -ENOMEM */
+/** ib_set_rss() - let @qp distribute its frames to work queues, until it is destroyed
+ *  @rss: copied. Return: 0; -EINVAL; -ENOMEM */
 int ib_set_rss(struct ib_qp *qp, const struct ib_rss *rss);
 /** ib_alloc_dm_user() - @length bytes of device memory. -EOPNOTSUPP the device has none;
  *  -EINVAL none, or more than it has; -ENOMEM more than is left */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * XRC domains, and the targets that several programs open (IBA v1 annex A14). A file names a
- * domain: each program that opens the file, by its inode, joins the domain of this device. A
- * client has a domain of its own. A domain ends with its last opening. A target lives as long as one program has a handle of it;
- * when its creator closes it, the next of those who opened it owns it.
+ * XRC domains, and targets that several programs open (IBA v1 annex A14). A file identifies a
+ * domain by its inode: all programs that open a domain with this file share one domain of the
+ * device. A client has a domain of its own. A domain is freed when it is closed for the last time.
+ * A target exists as long as a program has a handle of it. When its creator closes it, the next
+ * program that has opened it becomes its owner.
  */
 #include <fcntl.h>
 
@@ -64,7 +65,7 @@ static bool has_xrc(const struct ib_device *device)
 	return device->ops->alloc_xrcd && device->attrs.device_cap_flags & IB_DEVICE_XRC;
 }
 
-/* @context: NULL: of a client */
+/* @context: NULL: a client joins */
 static struct ib_xrcd *join_domain(struct ib_device *device, struct ib_xrc_domain *domain,
 				   struct ib_ucontext *context)
 {
