@@ -25,7 +25,7 @@
 #define CAP_NET_RAW_BIT 13
 #define SHARE_OF_A_PROCESS 4 /* a process may use a quarter of the descriptors */
 #define ALWAYS_ROOM_FOR 8
-#define LAST_ROOM_FOR	2 /* when no more than a share of the descriptors is left */
+#define LAST_ROOM_FOR	2 /* sessions of a process when no more than one share of the descriptors is left */
 #define INITIAL_USER_NS	 "user:[4026531837]" /* PROC_USER_INIT_INO: the same in every kernel */
 
 struct listener {
@@ -64,7 +64,8 @@ static void read_comm(struct peer *peer)
 	fclose(f);
 }
 
-/* root in a container may have all capabilities of its namespace, but not this one */
+/* Is the process in the initial user namespace? Root in a container has all capabilities of its own
+ * namespace, which do not count. */
 static bool in_initial_user_ns(pid_t pid)
 {
 	char path[64], ns[64];
@@ -188,7 +189,7 @@ static int take_spare(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* No descriptor is left: use the spare one to tell the peer. */
+/* No descriptor is left: use the spare one to accept the peer, report that, and disconnect it. */
 static void turn_away(struct listener *l)
 {
 	int fd;
@@ -239,7 +240,7 @@ static void on_connection(struct rt_io *io, bool readable, bool writable)
 	}
 }
 
-/* A socket file to which nobody answers was left by a softibd that died. */
+/* Remove a socket file on which no process listens: the softibd that made it has died. */
 static int clear_stale(const struct sockaddr_un *addr)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -13,7 +13,7 @@
 
 struct listener;
 
-/** struct peer - the process at the other end, as it was when it connected */
+/** struct peer - the process at the other end, with its attributes at the time when it connected */
 struct peer {
 	pid_t pid;
 	uid_t uid;
@@ -24,19 +24,19 @@ struct peer {
 
 /**
  * listener_create() - listen on @dir/@name
- * @accepted: a peer that may use the fabric (the same user, or root)
- *            connected; @fd is non-blocking and now the callee's
+ * @accepted: called when a peer that may use the fabric (the same user, or root)
+ *            has connected; it takes ownership of @fd, which is non-blocking
  *
- * A socket file that a dead softibd left is replaced. When no descriptor is
- * left, the peer is answered struct abi_reply -EMFILE and let go.
- * Return: 0; -ENAMETOOLONG; -EADDRINUSE somebody listens there; -errno
+ * The socket file of a softibd that has died is replaced. If no descriptor is
+ * left, a peer gets struct abi_reply with -EMFILE, and is disconnected.
+ * Return: 0; -ENAMETOOLONG; -EADDRINUSE: another process listens there; -errno
  */
 int listener_create(struct rt *rt, const char *dir, const char *name,
 		    void (*accepted)(void *ctx, int fd, const struct peer *peer), void *ctx,
 		    struct listener **listener);
-/** listener_refuse_fds() - its peers may send no descriptors (rt_refuse_fds()) */
+/** listener_refuse_fds() - do not accept descriptors from the peers (rt_refuse_fds()) */
 void listener_refuse_fds(struct listener *listener);
-/** listener_destroy() - stop, and remove the socket file */
+/** listener_destroy() - stop listening, and remove the socket file */
 void listener_destroy(struct listener *listener);
 
 /** peer_of() - set @peer to the process at the other end of @fd. 0; -errno */

@@ -77,7 +77,7 @@ int nldev_put_port(struct nl_out *out, struct ib_device *device, u32 port_num)
 void nldev_put_summary(struct nl_out *out, struct ib_device *device)
 {
 	static const struct {
-		const char *name; /* Linux's */
+		const char *name; /* as in Linux */
 		enum rdma_restrack_type type;
 	} types[] = {
 		{"pd", RDMA_RESTRACK_PD},   {"cq", RDMA_RESTRACK_CQ},
@@ -172,7 +172,7 @@ static void put_address(struct nl_out *out, u16 type, const struct sockaddr_stor
 		nl_put(out, type, addr, sizeof(*addr));
 }
 
-/* Linux's numbers of an id's states (enum rdma_cm_state), which rdma(8) has names for */
+/* Convert the state of an id to Linux's number (enum rdma_cm_state), for which rdma(8) has a name. */
 static u8 state_of(enum rcm_state state)
 {
 	static const u8 states[] = {
@@ -185,7 +185,7 @@ static u8 state_of(enum rcm_state state)
 	return states[state];
 }
 
-/* an id of the RDMA CM, as in Linux: ids of the CM are not shown */
+/* Append the attributes of an id of the RDMA CM. As in Linux, ids of the CM are not shown. */
 static void put_cm_id(struct nl_out *out, const struct rdma_restrack_entry *entry)
 {
 	const struct rcm_id *id = container_of(entry, const struct rcm_tracked, res)->id;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The parts of the rdma_cm endpoint: sessions (ucma.c), commands (ucma_cmd.c), queries about an id
- * (ucma_query.c) and their answers in advance (ucma_ahead.c), multicast memberships (ucma_mcast.c), and
- * events (ucma_event.c). Events are called news in the code, as opposed to struct rdma_cm_event. */
+ * (ucma_query.c) and their answers in advance (ucma_ahead.c), multicast memberships (ucma_mcast.c),
+ * and events (ucma_event.c). A name with "news" in it is about events for the program, as opposed to
+ * those of the core (struct rdma_cm_event). */
 #ifndef SOFTIB_ACCESS_UCMA_PRIVATE_H
 #define SOFTIB_ACCESS_UCMA_PRIVATE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The "umad" endpoint: what /dev/infiniband/umadN and issmN are to a program
- * (src/abi/session.h says what is spoken, the kernel's "Userspace MAD access"
- * what it means). It serves every device that is registered with the core.
+ * The "umad" endpoint: the counterpart of /dev/infiniband/umadN and issmN.
+ * src/abi/session.h defines its messages; their meaning is that of the kernel's
+ * "Userspace MAD access". It serves every device that is registered with the core.
  */
 #ifndef SOFTIB_ACCESS_UMAD_H
 #define SOFTIB_ACCESS_UMAD_H

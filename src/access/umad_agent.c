@@ -49,7 +49,7 @@ static void end_agent(struct umad_agent *agent)
 	if (umad_load_agent(s) == agent)
 		umad_load_drop(s);
 	s->agent[agent->id] = NULL;
-	s->send_bytes -= agent->send_bytes; /* the rest is its node's alone, until they are cancelled */
+	s->send_bytes -= agent->send_bytes; /* their memory stays charged to the node until they are cancelled */
 	s->guest.bytes -= agent->send_bytes + agent->recv_bytes;
 	agent->session = NULL;
 	list_add_tail(&agent->node, &ends->agents);
@@ -190,7 +190,7 @@ static int unregister_agent(struct umad_session *s, void *arg)
 	return 0;
 }
 
-/* records always have a P_Key index: the older form without it is not supported */
+/* Records always have a P_Key index. The older form without it is not supported. */
 static int enable_pkey(struct umad_session *s, void *arg)
 {
 	return 0;

@@ -26,7 +26,7 @@ struct umad_load {
 	struct rt_work work;
 };
 
-/* softibd reads only memfds, because a read from any other file could block */
+/* softibd reads only memfds, because a read from any other file could block. */
 static bool is_memfd(int fd)
 {
 	return fcntl(fd, F_GET_SEALS) >= 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the umad endpoint share. */
+/* Declarations that the files of the umad endpoint share. */
 #ifndef SOFTIB_ACCESS_UMAD_PRIVATE_H
 #define SOFTIB_ACCESS_UMAD_PRIVATE_H
 
@@ -93,41 +93,41 @@ struct umad_send {
 	uint8_t head[IB_MGMT_RMPP_HDR];
 };
 
-/** umad_write() - one record from the program, @bytes of it. Problems that
- *  write(2) would have reported come back as a record with that status. */
+/** umad_write() - send the MAD in a record of the program, which has @bytes. An
+ *  error that write(2) would return is reported by a record with that status */
 void umad_write(struct umad_session *s, const struct ib_user_mad *mad, size_t bytes);
 /**
- * umad_send_prepare() - a message for a record, with its headers and no data yet
- * @mad: the record as far as the headers of its MAD
- * @mad_bytes: of the whole MAD
- * Return: NULL when it cannot be sent: the program was told by a record
+ * umad_send_prepare() - allocate the message for a record, with its headers and without data
+ * @mad: the beginning of the record, including the headers of its MAD
+ * @mad_bytes: length of the whole MAD
+ * Return: NULL: it cannot be sent, which a record has reported to the program
  */
 struct umad_send *umad_send_prepare(struct umad_session *s, const struct ib_user_mad *mad,
 				    size_t mad_bytes);
-/** umad_send_submit() - send what is complete now; a failure is told by a record */
+/** umad_send_submit() - send a message whose data are complete. A failure is reported by a record */
 void umad_send_submit(struct umad_send *send);
-/** umad_send_discard() - free what was not submitted */
+/** umad_send_discard() - free a message that was not submitted */
 void umad_send_discard(struct umad_send *send);
-/** umad_send_refuse() - as umad_send_discard(), and tell the program: @ret is -errno */
+/** umad_send_refuse() - as umad_send_discard(), and report the error to the program. @ret: -errno */
 void umad_send_refuse(struct umad_send *send, int ret);
-/** umad_send_cancel_some() - cancel up to @count sends of @agent.
- *  Return: true when none is left that is not */
+/** umad_send_cancel_some() - cancel up to @count sends of @agent
+ *  Return: true: all its sends are cancelled */
 bool umad_send_cancel_some(struct umad_agent *agent, unsigned count);
 void umad_send_handler(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc);
 void umad_recv_handler(struct ib_mad_agent *agent, struct ib_mad_send_buf *send,
 		       struct ib_mad_recv_wc *wc);
 
 /* umad_queue.c */
-/** umad_record_alloc() - @mad_bytes behind the header; NULL */
+/** umad_record_alloc() - Return: a record with @mad_bytes behind its header; NULL: no memory */
 struct umad_record *umad_record_alloc(size_t mad_bytes);
-/** umad_record_of() - a record of the message @wc, which is the record's from now on, without
- *  its header; NULL, and the message is freed */
+/** umad_record_of() - Return: a record for the message @wc, whose header the caller fills in; the
+ *  record owns the message. NULL: no memory, and the message is freed */
 struct umad_record *umad_record_of(struct ib_mad_recv_wc *wc);
-/** umad_queue() - hand @record, the queue's from now on, to the program; one
- *  that a reader who sleeps has no room for is lost */
+/** umad_queue() - queue @record for the program, and take ownership of it. If the
+ *  program does not read and its queue is full, the record is dropped */
 void umad_queue(struct umad_session *s, struct umad_record *record);
 void umad_queue_init(struct umad_session *s);
-/** umad_queue_flush() - as much as the socket takes */
+/** umad_queue_flush() - send records until the socket is full */
 void umad_queue_flush(struct umad_session *s);
 void umad_queue_drop(struct umad_session *s);
 /** umad_queue_pop() - free the oldest record */
@@ -140,9 +140,9 @@ void umad_watch(struct umad_session *s);
 /** umad_store_begin() - move the segments of @record, the oldest, to a memfd, some in each turn;
  *  umad_queue_flush() is called at the end. Return: 0; -errno */
 int umad_store_begin(struct umad_session *s, struct umad_record *record);
-/** umad_store_moves() - are there segments that are not in the memfd yet? */
+/** umad_store_moves() - are there still segments to be moved to the memfd? */
 bool umad_store_moves(const struct umad_session *s);
-/** umad_store_send() - the whole record. Return: 0; -EAGAIN: no room in the socket; -errno */
+/** umad_store_send() - send the record. Return: 0; -EAGAIN: no room in the socket; -errno */
 int umad_store_send(struct umad_session *s);
 /** umad_store_drop() - close the memfd, if there is one */
 void umad_store_drop(struct umad_session *s);
@@ -157,14 +157,14 @@ void umad_load_drop(struct umad_session *s);
  *  there is no such record */
 struct umad_agent *umad_load_agent(const struct umad_session *s);
 
-/* issm.c: files whose being open is the port's IsSM bit (14.2.5.6) */
+/* issm.c: files; a port has the capability IsSM (14.2.5.6) while a program has its file open */
 struct issm;
 int issm_create(struct rt *rt, const char *dir, struct issm **issm);
 void issm_destroy(struct issm *issm);
-/** issm_path() - make the file of a port if need be
- *  @path: ABI_NAME_BYTES; below the runtime directory. 0; -errno */
+/** issm_path() - make the file of a port, unless it exists
+ *  @path: ABI_NAME_BYTES; set to the file's path below the runtime directory. Return: 0; -errno */
 int issm_path(struct issm *issm, struct ib_device *device, unsigned port_num, char *path);
-/** issm_forget() - the device goes */
+/** issm_forget() - close the files of @device, which is being removed */
 void issm_forget(struct issm *issm, const struct ib_device *device);
 
 #endif

@@ -62,8 +62,9 @@ static int send_batch(struct umad_session *s)
 	return sent < 0 ? -errno : sent;
 }
 
-/* Send the oldest record, or several. Return: how many; 0: the oldest was sent; -EAGAIN: later, it
- * remains; -errno: it is lost */
+/* Send the oldest records. Return: the number of records that were sent in one batch; 0: one long
+ * record was sent; -EAGAIN: the socket is full, or the oldest record is not ready yet; -errno: it
+ * cannot be sent, and is lost */
 static int send_first(struct umad_session *s)
 {
 	struct umad_record *r = list_first_entry(&s->queue, struct umad_record, node);

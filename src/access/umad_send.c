@@ -100,7 +100,8 @@ static struct umad_send *prepare(struct umad_agent *agent, const struct ib_user_
 	return send;
 }
 
-/* Return the header of the MAD with an errno. Time-outs are reported in this way as well. */
+/* Send the header of the MAD back to the program, with an errno. Time-outs are reported like this,
+ * too. */
 static void report(struct umad_session *s, const struct ib_user_mad_hdr *hdr, const void *head,
 		   uint32_t status)
 {

@@ -16,7 +16,7 @@ struct uverbs;
  * Return: 0; as listener_create()
  */
 int uverbs_create(struct rt *rt, const char *dir, struct uverbs **uverbs);
-/** uverbs_destroy() - close all sessions, unregister */
+/** uverbs_destroy() - close all sessions, and unregister from the core */
 void uverbs_destroy(struct uverbs *uverbs);
 
 /** uverbs_serve() - begin a session with the peer at @fd (non-blocking), and take ownership of @fd */

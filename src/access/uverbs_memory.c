@@ -91,7 +91,7 @@ int cmd_rereg_mr(struct call *call)
 
 	if (IS_ERR(mr))
 		return (int)PTR_ERR(mr);
-	if (mr->uobject->context != context) /* the engine of its own context would not know of it */
+	if (mr->uobject->context != context) /* the region is in the engine of another program */
 		return -EINVAL;
 	if (in->flags & IB_MR_REREG_PD) {
 		pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the uverbs endpoint share. */
+/* Declarations that the files of the uverbs endpoint share. */
 #ifndef SOFTIB_ACCESS_UVERBS_PRIVATE_H
 #define SOFTIB_ACCESS_UVERBS_PRIVATE_H
 

@@ -21,7 +21,7 @@ struct capture_config {
 
 /**
  * capture_start() - begin to copy every packet that @config selects
- * Return: 0 and *@reader, for its stop(); -ENOMEM, -errno of the system
+ * Return: 0 and *@reader, which its stop() ends; -ENOMEM; -errno of the system
  */
 int capture_start(struct rt *rt, struct fabric *fab, const struct capture_config *config,
 		  struct reader **reader);

@@ -45,7 +45,7 @@ void control_destroy(struct control *control);
 
 struct ipoib;
 struct ipoib_own_address;
-/** control_report_conflict() - say in the log which address two hosts have:
+/** control_report_conflict() - log that two hosts have the same address; a callback for
  *  ipoib_report_conflicts() */
 void control_report_conflict(const struct ipoib *ipoib, const struct ipoib_own_address *address);
 

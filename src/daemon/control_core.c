@@ -35,7 +35,7 @@ struct control_walk *control_walk_begin(const struct fabric *fab, int node)
 	if (!walk)
 		return NULL;
 	walk->fab = fab;
-	/* the first adapter of a host stands for all of them */
+	/* the devices of all adapters of a host are found by the name of its first adapter */
 	walk->node = node < 0 ? 0 : fab_topology(fab)->node[node].host;
 	walk->last = node < 0 ? fab_topology(fab)->num_nodes - 1 : walk->node;
 	return walk;

@@ -9,7 +9,7 @@
 #include "daemon/control_private.h"
 #include "wire/packet.h"
 
-#define LOG_MAX 10000 /* hits in one answer */
+#define LOG_MAX 10000 /* the largest number of hits in one answer */
 
 static struct json_object *rule_json(struct fabric *fab, const struct flt_rule *rule)
 {
@@ -109,7 +109,7 @@ static void put_end(struct fabric *fab, struct json_object *o, const char *key, 
 	control_put_text(o, key, end.port ? text : name);
 }
 
-/* the other end of the cable at @near */
+/* Return: the other end of the cable at @near */
 static struct flt_end far_end(struct fabric *fab, struct flt_end near)
 {
 	const struct topo_port *port = &fab_topology(fab)->node[near.node].port[near.port];
@@ -117,7 +117,7 @@ static struct flt_end far_end(struct fabric *fab, struct flt_end near)
 	return (struct flt_end){.node = port->peer_node, .port = (uint8_t)port->peer_port};
 }
 
-/* Hits of packets and cables have two ports, all others one place */
+/* Put the place of a hit: two ports for a packet or a cable, otherwise one node or port. */
 static void put_place(struct fabric *fab, struct json_object *o, const struct flt_hit *hit)
 {
 	struct flt_end to = hit->action == FLT_DOWN ? far_end(fab, hit->from) : hit->to;

@@ -224,13 +224,13 @@ static int put_address(void *ctx, const struct ipoib_own_address *address)
 	return json_object_array_add(ctx, json_object_new_string(whole));
 }
 
-/* Return: 1: it is being verified */
+/* Return: 1 if the address is being verified, which ends the iteration; 0 */
 static int is_verifying(void *ctx, const struct ipoib_own_address *address)
 {
 	return address->verifying;
 }
 
-/* only those that another claims as well */
+/* Put an address if another host uses it, too. */
 static int put_conflict(void *ctx, const struct ipoib_own_address *address)
 {
 	struct json_object *o;

@@ -33,7 +33,7 @@ static void answer(struct rt_work *work)
 	free(call);
 }
 
-/* result of the loader, which may arrive before the client waits for it */
+/* Callback of the loader with its result. It may be called before the client waits for it. */
 static void on_done(void *ctx, const char *error, const char *note)
 {
 	struct module_call *call = ctx;

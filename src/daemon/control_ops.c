@@ -75,7 +75,7 @@ static bool op_ping(struct control_request *req)
 	return true;
 }
 
-/* the subnet manager that the adapters use: the first LID that one of them has */
+/* Put the subnet manager that the adapters use: the first MasterSMLID that one of them has. */
 static void put_sm(struct control_request *req)
 {
 	struct fabric *fab = control_fabric(req->control);
@@ -173,7 +173,7 @@ static bool op_link(struct control_request *req)
 	}
 	error = fab_link_set(control_fabric(req->control), node, port,
 			     !strcmp(state, "up"));
-	if (error) { /* the cable exists, so a rule holds it out */
+	if (error) { /* the cable exists, so a fault rule keeps it disconnected */
 		holder = fab_link_holder(control_fabric(req->control), node, port);
 		control_fail(req, "%s:%d: fault rule %u holds this link down; "
 				  "'softib fault clear %u' ends that",
@@ -190,7 +190,7 @@ static bool op_link(struct control_request *req)
 
 /* --- counters ---------------------------------------------------------- */
 
-/* the counters of perfquery, in its order; data in bytes, not dwords */
+/* The counters that perfquery prints, in the same order. Amounts of data are in bytes, not dwords. */
 static const struct {
 	enum ag_counter counter;
 	const char *name;

@@ -132,7 +132,7 @@ static void path_done(int status, struct sa_path_rec *resp, unsigned int num, vo
 
 /* --- the question --- */
 
-/* the connection has ended; the end of the query frees the rest */
+/* The connection has ended. The callback of the query frees the rest. */
 static void drop(struct control_later *later)
 {
 	struct path *path = container_of(later, struct path, later);
@@ -147,7 +147,7 @@ static int take_first(struct ib_device *device, void *ctx)
 	return 1;
 }
 
-/* the adapter of a node; NULL if it has none at present */
+/* Return: the adapter of a node; NULL: it has none at present */
 static struct ib_device *device_of(const struct rt *rt, const struct topology *topo, int node)
 {
 	struct ib_device *device = NULL;
@@ -156,7 +156,7 @@ static struct ib_device *device_of(const struct rt *rt, const struct topology *t
 	return device;
 }
 
-/* the GID of the port of @node to which the path leads; for a switch port 0 */
+/* Return: the GID of the port of @node to which the path leads, which is port 0 of a switch */
 static union ib_gid gid_of(struct fabric *fab, int node, u64 prefix)
 {
 	bool is_switch = fab_topology(fab)->node[node].kind == TOPO_SWITCH;

@@ -17,7 +17,7 @@ struct control_client;
 struct reader;
 struct trace;
 
-/** struct control_lease - something that a request started, and that ends with its connection */
+/** struct control_lease - an activity that a request has started, and that ends with its connection */
 struct control_lease {
 	void (*end)(struct control_lease *lease);
 };
@@ -28,8 +28,8 @@ struct control_request {
 	struct control_client *client;
 	struct json_object *in;
 	struct json_object *out; /* an object, to which the members of the answer are added */
-	int fd[CONTROL_FDS];	 /* that came with it, -1 none; an operation that keeps
-				  * one puts -1 in its place, the rest is closed */
+	int fd[CONTROL_FDS];	 /* descriptors that came with the request, or -1. An operation that
+				  * keeps one sets it to -1; the others are closed afterwards */
 };
 
 /** control_dispatch() - perform @req and put the answer into req->out
@@ -44,8 +44,8 @@ const struct control_ops *control_ops(const struct control *control);
 struct control_namespaces *control_namespaces(const struct control *control);
 mono_t control_started(const struct control *control);
 struct trace *control_trace(const struct control *control);
-/** control_client_wait() - answer when every cabled port is Active, or
- *  after @timeout_ms (0: never) with an error */
+/** control_client_wait() - answer when every cabled port is Active, or with an
+ *  error after @timeout_ms (0: no time-out) */
 void control_client_wait(struct control_client *client, uint64_t timeout_ms);
 
 /** struct control_later - an operation that answers later; @drop is called if the
@@ -56,7 +56,9 @@ struct control_later {
 
 /** control_client_later() - announce that control_client_answer() will be called */
 void control_client_later(struct control_client *client, struct control_later *later);
-/** control_client_answer() - send the answer announced before; the caller keeps @out
+/** control_client_answer() - send the answer that was announced by control_client_later(); the
+ *  caller keeps
+ *  @out
  *  Return: false if the client was closed */
 bool control_client_answer(struct control_client *client, struct json_object *out);
 
@@ -74,16 +76,17 @@ bool control_client_holds(const struct control_client *client);
 
 /* --- readers (control_reader.c) --- */
 
-/** struct control_ring - sizes in bytes that the ring of a reader may have
- *  @least: a power of two; @usual: if the request names none; @most: that it may name */
+/** struct control_ring - the sizes in bytes that the ring of a reader may have
+ *  @least: a power of two; @usual: the default; @most: the largest size that a request may name */
 struct control_ring {
 	uint32_t least, usual, most;
 };
 
 /** control_may_read() - has the connection no reader yet? Return: false, with an error */
 bool control_may_read(struct control_request *req);
-/** control_ring_bytes() - the size of the ring that the request wants, rounded up to a power of
- *  two. Return: false, with an error: it is invalid */
+/** control_ring_bytes() - get the size of the ring from the request, and round it up to a power of
+ *  two
+ *  Return: false, after answering with an error: it is invalid */
 bool control_ring_bytes(struct control_request *req, const struct control_ring *limits,
 			uint32_t *ring_bytes);
 /** control_pass_reader() - pass @reader's descriptors with the answer, and stop it when the
@@ -113,23 +116,26 @@ void control_put_hex(struct json_object *o, const char *key, uint64_t n, int dig
 struct json_object *control_put_list(struct json_object *o, const char *key);
 /** control_flag() - is the member @key of the request true? */
 bool control_flag(struct control_request *req, const char *key);
-/** control_text() - the text @key of the request; NULL */
+/** control_text() - Return: the text @key of the request; NULL: it is absent */
 const char *control_text(struct control_request *req, const char *key);
-/** control_number() - an integer in 0..@most; -1 if absent; -2, with an error, if invalid */
+/** control_number() - Return: an integer in 0..@most; -1: it is absent; -2, after answering with an
+ *  error: it is invalid */
 int64_t control_number(struct control_request *req, const char *key, int64_t most);
-/** control_node() - index of "node"; -1 if absent; -2, with an error, if invalid */
+/** control_node() - Return: the index of the node in the member "node"; -1: it is absent; -2, after
+ *  answering with an error: there is no such node */
 int control_node(struct control_request *req);
 /** control_node_of() - the same for another member */
 int control_node_of(struct control_request *req, const char *key);
-/** control_concerns() - does a request for @node, -1 for all, concern @i? With the flag "host"
- *  it concerns all adapters of the host that @node is in */
+/** control_concerns() - does a request for @node (-1: all nodes) include node @i? With the flag
+ *  "host" it includes all adapters of the host that @node is in */
 bool control_concerns(struct control_request *req, int node, int i);
-/** control_device() - the device of adapter @node; NULL: a switch, or it is unplugged */
+/** control_device() - Return: the device of adapter @node; NULL: it is a switch, or it is unplugged */
 struct ib_device *control_device(struct control_request *req, int node);
-/** control_port() - "node" and "port", both required. Return: do they exist? */
+/** control_port() - get "node" and "port", both of which are required. Return: false, after
+ *  answering with an error: they do not exist */
 bool control_port(struct control_request *req, int *node, int *port);
-/** control_adapter_port() - the same of an adapter that is plugged, which has the interfaces of
- *  its ports. Return: false after answering with an error */
+/** control_adapter_port() - the same for the port of an adapter, which has to be plugged in
+ *  Return: false, after answering with an error */
 bool control_adapter_port(struct control_request *req, struct ib_device **device, u32 *port);
 /** control_topology() - the topology of the fabric */
 const struct topology *control_topology(struct control_request *req);
@@ -141,9 +147,9 @@ struct control_resource {
 	const char *device, *type; /* "softib0"; "pd", "cq", "qp", ... */
 	uint32_t id;		   /* unique per device and type */
 	uint32_t qpn;		   /* of a "qp" */
-	int pid;		   /* the owner; 0 for softibd itself */
-	const char *comm;	   /* its name */
-	char details[RDMA_RESTRACK_TEXT_BYTES]; /* its state */
+	int pid;		   /* the owner's process; 0: softibd itself */
+	const char *comm;	   /* the owner's name */
+	char details[RDMA_RESTRACK_TEXT_BYTES]; /* the state of the object */
 };
 
 struct control_walk;
@@ -155,10 +161,10 @@ struct control_walk *control_walk_begin(const struct fabric *fab, int node);
 void control_walk_end(struct control_walk *walk);
 /** control_walk_next() - Return: false at the end; *@res is valid until objects change */
 bool control_walk_next(struct control_walk *walk, struct control_resource *res);
-/** control_num_resources() - how many there are, of all nodes */
+/** control_num_resources() - Return: the number of objects of all nodes */
 uint64_t control_num_resources(const struct fabric *fab);
-/** control_client_walk() - the place of @client's walk, which its next request continues;
- *  the walk ends with the connection */
+/** control_client_walk() - Return: the place where @client keeps its walk between two requests. The
+ *  walk ends with the connection */
 struct control_walk **control_client_walk(struct control_client *client);
 
 /* --- operations in files of their own --- */
@@ -210,7 +216,8 @@ bool control_op_srp_login(struct control_request *req);
 bool control_op_srp_logout(struct control_request *req);
 bool control_op_srp_sessions(struct control_request *req);
 
-/** control_protocols() - numbers of what the upper-level protocols have (control_protocols.c) */
+/** control_protocols() - Return: the numbers of objects of the upper-level protocols
+ *  (control_protocols.c) */
 struct json_object *control_protocols(struct control_request *req);
 
 /** control_op_module_load() ... - control_modules.c */
@@ -224,11 +231,11 @@ bool control_op_fault_list(struct control_request *req);
 bool control_op_fault_clear(struct control_request *req);
 bool control_op_fault_log(struct control_request *req);
 
-/** control_port_inactive() - find the first cabled port, from *@node, *@port on, that is
- *  not Active. A cable that a rule holds out only for a time counts as well.
+/** control_port_inactive() - find the first cabled port that is not Active, from *@node, *@port on.
+ *  A cable that a rule has disconnected for a limited time counts as cabled
  *  Return: false if there is none */
 bool control_port_inactive(struct fabric *fab, int *node, int *port);
-/** control_wait_done() - the answer to a wait; @in_time: it did not time out */
+/** control_wait_done() - Return: the answer to a wait. @in_time: it did not time out */
 struct json_object *control_wait_done(struct fabric *fab, bool in_time);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which upper-level protocols the nodes use, for the status. */
+/* The members of the status that report which upper-level protocols are in use. */
 #include "daemon/control_private.h"
 #include "ulp/eth/eth.h"
 #include "ulp/ipoib/ipoib.h"

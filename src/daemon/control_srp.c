@@ -20,13 +20,13 @@ struct srp_call {
 	struct rt *rt;
 	struct json_object *out;
 	struct srp_discovery *discovery; /* NULL: it is over */
-	u32 next_port;			 /* of the adapter, to be asked */
-	int status;			 /* 0: a port could ask; -errno: why the last one could not */
-	struct srp_found *found;	 /* by all ports */
+	u32 next_port;			 /* the next port of the adapter from which to discover */
+	int status;			 /* 0: a port has discovered; -errno: the error of the last port */
+	struct srp_found *found;	 /* the targets that all ports have found */
 	unsigned int nr_found;
 	bool login;
-	char target[SRP_TARGET_NAME]; /* of a login: a node, or an I/O controller's GUID */
-	unsigned int channels;	      /* 0: one for each path */
+	char target[SRP_TARGET_NAME]; /* for a login: a node, or the GUID of an I/O controller */
+	unsigned int channels;	      /* for a login; 0: one channel for each path */
 	struct srp_session_config config;
 };
 
@@ -44,9 +44,9 @@ static struct ib_device *find_device(struct control_request *req)
 	return device;
 }
 
-/* --- words ------------------------------------------------------------------------------- */
+/* --- names --- */
 
-/* The node that has the port with this GID; NULL: none of the topology */
+/* Return: the node that has the port with this GID; NULL: no node of the topology has it */
 static const char *node_of_gid(const struct topology *topo, const union ib_gid *gid)
 {
 	u64 guid = be64_to_cpu(gid->global.interface_id);
@@ -74,7 +74,7 @@ static void put_target(struct json_object *o, const struct srpi_target *target)
 	control_put_text(o, "description", target->id_string);
 }
 
-/* --- waiting for the end --------------------------------------------------------------------- */
+/* --- clients that wait --- */
 
 static void free_call(struct srp_call *call)
 {
@@ -83,7 +83,7 @@ static void free_call(struct srp_call *call)
 	free(call);
 }
 
-/* @error: NULL; why it failed, in words */
+/* Answer the client, and free the call. @error: NULL: it succeeded; else a message */
 static void answer(struct srp_call *call, const char *error)
 {
 	if (error)
@@ -102,7 +102,7 @@ static void drop(struct control_later *later)
 	free_call(call);
 }
 
-/* --- the end of a login ------------------------------------------------------------------------ */
+/* --- the end of a login --- */
 
 static void put_unit(struct json_object *list, const struct srp_unit_info *info)
 {
@@ -174,9 +174,10 @@ static void logged_in(void *ctx, struct srp_session *session, const char *error)
 	answer(call, error);
 }
 
-/* --- the end of a discovery ---------------------------------------------------------------------- */
+/* --- the end of a discovery --- */
 
-/* The same port of the target may have been found from several ports of the adapter. */
+/* Is found[i] the first entry of its target port? Several ports of the adapter may have found the
+ * same one. */
 static bool is_first(const struct srp_call *call, unsigned int i)
 {
 	const struct srp_found *found = call->found;
@@ -210,7 +211,8 @@ static void put_found(struct srp_call *call)
 	}
 }
 
-/* A node, or a node and the number of one of its I/O controllers, as in "n1.2" */
+/* Does @name name this I/O controller? It is a node, or a node and the number of an I/O controller:
+ * "n1.2" */
 static bool is_named(const char *name, const char *node, unsigned int slot)
 {
 	const size_t bytes = strlen(node);
@@ -238,8 +240,8 @@ static bool is_target(const struct srpi_target *a, const struct srpi_target *b)
 	return a->ioc_guid == b->ioc_guid && a->id_ext == b->id_ext;
 }
 
-/* Each port of the target with each port of the adapter that reaches it, or as many channels as
- * the client wants. Return: NULL; what is wrong, in words */
+/* Choose the paths of a login: each port of the target from each port of the adapter that reaches
+ * it, or as many of them as the client wants channels. Return: NULL; a message if there is an error */
 static const char *choose_paths(struct srp_call *call)
 {
 	struct srp_session_config *c = &call->config;
@@ -298,7 +300,7 @@ static void log_in(struct srp_call *call)
 		answer(call, why_no_login(ret));
 }
 
-/* All ports have asked. */
+/* Discovery from all ports of the adapter has ended. */
 static void finish_discovery(struct srp_call *call)
 {
 	if (call->status == -ENODEV)
@@ -316,7 +318,7 @@ static void finish_discovery(struct srp_call *call)
 
 static void discovered(void *ctx, int status, const struct srp_found *found, unsigned int nr);
 
-/* Let the next port ask that can. Return: false: there is none */
+/* Begin the discovery from the next port of the adapter that can. Return: false: there is none */
 static bool ask_next_port(struct srp_call *call)
 {
 	struct ib_device *device = call->config.device;
@@ -381,7 +383,7 @@ static bool begin(struct control_request *req, struct srp_call *call)
 	return true;
 }
 
-/* --- operations ----------------------------------------------------------------------------------- */
+/* --- operations --- */
 
 bool control_op_srp_discover(struct control_request *req)
 {
@@ -396,8 +398,8 @@ bool control_op_srp_discover(struct control_request *req)
 	return begin(req, call);
 }
 
-/* A time-out of the request, -1 for "off"; @otherwise if it is absent.
- * Return: false after answering with an error */
+/* Get a time-out from the request: -1 for "off"; @otherwise if it is absent.
+ * Return: false, after answering with an error */
 static bool read_timeout(struct control_request *req, const char *key, int otherwise, int *to)
 {
 	const char *text = control_text(req, key);

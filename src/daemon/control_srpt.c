@@ -26,8 +26,7 @@ static struct ib_device *find_device(struct control_request *req, int *node)
 	return device;
 }
 
-/* --- srp_unit_add
- * ----------------------------------------------------------------------------- */
+/* --- srp_unit_add --- */
 
 static const char *why(int error)
 {
@@ -62,7 +61,7 @@ static const char *why(int error)
 	}
 }
 
-/* are all ports Ethernet's? */
+/* Are all ports of the adapter ports of Ethernet? */
 static bool is_ethernet(struct ib_device *device)
 {
 	struct ib_port_attr attr;
@@ -74,7 +73,7 @@ static bool is_ethernet(struct ib_device *device)
 	return true;
 }
 
-/* Return: the number "controller", 0 if it is absent; -1 after answering with an error */
+/* Return: the number "controller"; 0: it is absent; -1, after answering with an error */
 static int find_slot(struct control_request *req)
 {
 	int64_t slot = control_number(req, "controller", UINT8_MAX);
@@ -133,8 +132,7 @@ bool control_op_srp_unit_add(struct control_request *req)
 	return true;
 }
 
-/* --- srp_unit_remove
- * --------------------------------------------------------------------------- */
+/* --- srp_unit_remove --- */
 
 bool control_op_srp_unit_remove(struct control_request *req)
 {
@@ -157,8 +155,7 @@ bool control_op_srp_unit_remove(struct control_request *req)
 	return true;
 }
 
-/* --- srp_targets
- * --------------------------------------------------------------------------------- */
+/* --- srp_targets --- */
 
 static int put_unit(void *ctx, const struct srpt_unit_info *info)
 {

@@ -40,7 +40,7 @@ static unsigned view_lid(void *ctx, int node, int port)
 
 /* --- topo, nodes ------------------------------------------------------- */
 
-/* the GID table of a port of RoCE */
+/* Put the GID table of a port of RoCE. */
 static void put_gids(struct json_object *o, const struct fabric *fab, int node, int port)
 {
 	const struct topo_node *nd = &fab_topology(fab)->node[node];
@@ -65,7 +65,7 @@ static void put_gids(struct json_object *o, const struct fabric *fab, int node, 
 	json_object_object_add(o, "gids", list);
 }
 
-/* further attributes of a port that /sys/class/infiniband shows */
+/* Put further attributes of a port that /sys/class/infiniband shows. */
 static void put_details(struct json_object *o, const struct ag_port *p)
 {
 	struct json_object *pkeys = json_object_new_array();
@@ -148,7 +148,7 @@ static struct json_object *address_json(const struct topo_plan *plan, const stru
 	return o;
 }
 
-/* of all ports of the host that adapter @node is in */
+/* Put the addresses of all ports of the host that adapter @node is in. */
 static void put_addresses(struct json_object *o, const struct topo_plan *plan,
 			  const struct fabric *fab, int node)
 {
@@ -161,7 +161,7 @@ static void put_addresses(struct json_object *o, const struct topo_plan *plan,
 	json_object_object_add(o, "addresses", list);
 }
 
-/* the node that programs run on, and how they see this adapter of it */
+/* Put the name of the host on which programs run, and the name of this adapter there. */
 static void put_host(struct json_object *o, const struct topology *topo, int node)
 {
 	char device[16];

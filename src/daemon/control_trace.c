@@ -47,7 +47,8 @@ static bool get_modules(struct control_request *req, struct trace_config *config
 	return true;
 }
 
-/* modules that nobody has now: they may be loaded later, or be misspelt */
+/* Put the requested modules that do not exist now: they may be loaded later, or their names may be
+ * wrong. */
 static void put_unknown(struct control_request *req, const struct trace_config *config)
 {
 	struct json_object *list = json_object_new_array();

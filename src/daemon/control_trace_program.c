@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The operation "trace_provide": trace points of a program that is part of the stack, for as long
- * as its connection (runtime/posix/trace_link.h). What it sends may be anything: an event that has
- * no name of its own, or no end, is dropped.
+ * The operation "trace_provide": the trace points of a program that is part of the stack, for as
+ * long as its connection exists (runtime/posix/trace_link.h). The program is not trusted: an event
+ * that does not name one of its points, or is not terminated, is dropped.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define NAME_BYTES	32
 #define EVENTS_PER_TURN 64
 
-/** struct program - its trace points */
+/** struct program - a program that provides trace points */
 struct program {
 	struct control_lease lease;
 	struct rt *rt;
@@ -35,7 +35,7 @@ static void turn(struct rt_trace_source *source, bool on)
 	const char byte = on;
 
 	if (send(p->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-		/* EAGAIN: it does not read, and loses no one's events but its own */
+		/* EAGAIN: the program does not read, so that only its own events are lost */
 	}
 }
 
@@ -91,7 +91,7 @@ static void end(struct control_lease *lease)
 	free_program(p);
 }
 
-/* Return: a copy; NULL: it is none of a point's texts, or there is no memory */
+/* Return: a copy of the text @key of a trace point; NULL: it is invalid, or there is no memory */
 static char *copy_text(struct json_object *point, const char *key)
 {
 	struct json_object *o;
@@ -131,7 +131,8 @@ static bool get_points(struct control_request *req, struct program *p)
 	return true;
 }
 
-/* the stack's own modules are not a program's, but for the manager, which is one */
+/* Get the module of the program. It must not be a module of softibd itself; the subnet manager is a
+ * program. */
 static bool get_module(struct control_request *req, struct program *p)
 {
 	const char *name = control_text(req, "module");

@@ -18,13 +18,13 @@ struct hosts {
 	struct topo_plan plan;
 	const struct fab_vlans *vlans;
 	unsigned int num;
-	int first[]; /* adapter of each host, from host 1 */
+	int first[]; /* index of each host's first adapter, from host 1 */
 };
 
-#define IPV4_AT 12 /* of a GID */
+#define IPV4_AT 12 /* offset of the IPv4 address in a GID */
 static const union wire_gid ipv4_mapped = {.raw = {[10] = 0xff, [11] = 0xff}};
 
-/* @network: the port, or what stands in its place for a VLAN (topo_plan_network()) */
+/* @network: number of the network: the port, or a number for a VLAN of it (topo_plan_network()) */
 static bool find_in_plan(const struct topo_plan *plan, const struct sockaddr *addr,
 			 unsigned int *number, unsigned int *network)
 {
@@ -46,14 +46,14 @@ static struct ib_device *device_of(const struct hosts *hosts, int node)
 	return ib_device_get_by_name(hosts->rt, topo_host_name(hosts->topo, node), name);
 }
 
-/* has the port an interface in this VLAN? 0: itself */
+/* Has the port an interface in this VLAN? @vlan: 0: the untagged interface */
 static bool is_in(const struct hosts *hosts, int node, unsigned int port, unsigned int vlan)
 {
 	return !vlan || (hosts->topo->node[node].port[port].ethernet &&
 			 fab_vlans_has(hosts->vlans, node, vlan));
 }
 
-/* Return: false: it is no IP address */
+/* Convert an IP address to the GID of RoCE. Return: false: it is not an IP address */
 static bool gid_of(const struct sockaddr *addr, union wire_gid *gid)
 {
 	const struct sockaddr_in *in = (const void *)addr;
@@ -69,8 +69,8 @@ static bool gid_of(const struct sockaddr *addr, union wire_gid *gid)
 	return true;
 }
 
-/** struct place - who has an address
- *  @network: its port counted over the host's adapters; @vlan: 0: untagged */
+/** struct place - the interface that has an address
+ *  @network: its port, counted over all adapters of the host; @vlan: 0: untagged */
 struct place {
 	int node; /* the adapter */
 	unsigned int port, network, vlan;
@@ -88,7 +88,7 @@ static bool find_by_plan(const struct hosts *hosts, const struct sockaddr *addr,
 	return at->node >= 0 && is_in(hosts, at->node, at->port, at->vlan);
 }
 
-/* Return: false: nobody */
+/* Find the interface that has @addr. Return: false: no interface has it */
 static bool find_place(const struct hosts *hosts, const struct sockaddr *addr, struct place *at)
 {
 	union wire_gid gid;
@@ -131,7 +131,8 @@ static void address_in(const struct hosts *hosts, unsigned int number, unsigned 
 		in->sin_addr.s_addr = htonl(topo_plan_ipv4_of(&hosts->plan, number, network));
 }
 
-/* the first port of the host with this link layer, counted over its adapters; 0: none */
+/* Return: the first port of the host with this link layer, counted over all adapters of the host; 0:
+ * none */
 static unsigned int first_with_link(const struct topology *topo, int host, bool ethernet)
 {
 	for (int i = host; i >= 0; i = topo->node[i].next)
@@ -155,8 +156,8 @@ static bool is_ipv4(const union wire_gid *gid)
 	return !memcmp(gid->raw, ipv4_mapped.raw, IPV4_AT);
 }
 
-/* The port's address that is nearest to @dst (RFC 6724 section 5, rule 8): that of the plan, or one
- * that its interface has besides. */
+/* Choose the source address for @dst from the port's address in the plan and further addresses of its
+ * interface: the one with the longest matching prefix (RFC 6724 section 5, rule 8). */
 static void source_for(const struct hosts *hosts, int node, unsigned int port, unsigned int vlan,
 		       const struct sockaddr *dst, struct sockaddr_storage *src)
 {
@@ -183,8 +184,9 @@ static void source_for(const struct hosts *hosts, int node, unsigned int port, u
 	}
 }
 
-/* Each port of a host is in another network, the second in that of all second ports. One
- * whose link layer is another's than the destination's leads nowhere. */
+/* Find the port that leads to @dst, and its address. Port i of every host is in network i, so the
+ * port has the number of the destination's network. If it has another link layer than the
+ * destination, use the host's first port with the same link layer. */
 static int toward(void *ctx, const char *node, const struct sockaddr *dst,
 		  struct ib_device **device, u32 *port_num, struct sockaddr_storage *src)
 {
@@ -213,7 +215,7 @@ static int toward(void *ctx, const char *node, const struct sockaddr *dst,
 	return 0;
 }
 
-/* Return: the adapter of @device; NULL */
+/* Return: the adapter of @device in the topology; NULL */
 static const struct topo_node *adapter_of(const struct hosts *hosts,
 					  const struct ib_device *device)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* --polled: the nodes whose adapters raise no interrupt. */
+/* The option --polled: the nodes whose adapters raise no interrupts (src/core/poll.c). */
 #ifndef SOFTIB_DAEMON_POLLED_H
 #define SOFTIB_DAEMON_POLLED_H
 
@@ -8,8 +8,9 @@
 
 #include "fabric/topology.h"
 
-/** polled_nodes() - @text: "all", or names of nodes with commas
- *  @polled: set to a list by the node's index, for free()
+/** polled_nodes() - parse the argument of --polled
+ *  @text: "all", or names of nodes, separated by commas
+ *  @polled: set to an array, indexed by node, which the caller frees
  *  Return: 0; -EINVAL and a message in @err; -ENOMEM */
 int polled_nodes(const struct topology *topo, const char *text, bool **polled, char *err,
 		 size_t err_bytes);

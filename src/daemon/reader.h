@@ -31,16 +31,17 @@ struct reader {
  * Return: 0; -errno of the system, and there is nothing to close
  */
 int reader_open(struct rt *rt, struct reader *reader, const char *name, uint32_t ring_bytes);
-/** reader_close() - the last records are published; the reader may still read them */
+/** reader_close() - publish the last records and close softibd's side. The reader can still read
+ *  them */
 void reader_close(struct reader *reader);
-/** reader_reserve() - Return: room for a record of @bytes, which reader_commit() passes on;
- *  NULL: there is none, and the record is counted as dropped */
+/** reader_reserve() - Return: room for a record of @bytes, which reader_commit() publishes; NULL:
+ *  there is no room, and the record is counted as dropped */
 void *reader_reserve(struct reader *reader, size_t bytes);
 void reader_commit(struct reader *reader, size_t bytes);
 /** reader_dup_fds() - duplicate the reader's descriptors: memfd and doorbell. 0; -EMFILE */
 int reader_dup_fds(const struct reader *reader, int fd[2]);
 
-/** reader_time_ns() - the time that records have: since 1970 */
+/** reader_time_ns() - Return: the time for records: nanoseconds since 1970 */
 uint64_t reader_time_ns(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The readers of traces, and the switches that follow from what they want. */
+/* The readers of traces. The modules that at least one reader wants are switched on. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "ulp/srp/trace.h"
 #include "ulp/srpt/trace.h"
 
-#define NAME_BYTES 32 /* of a node or a module, with the 0 */
+#define NAME_BYTES 32 /* size of the name of a node or a module, with the terminating 0 */
 
 struct trace {
 	struct rt *rt;
@@ -29,7 +29,7 @@ struct trace_reader {
 	size_t num_modules; /* 0: all */
 };
 
-/* the tables of the stack's layers */
+/* The trace points of the layers of the stack. */
 static const struct {
 	const struct rt_trace_point *points;
 	size_t num;
@@ -50,7 +50,7 @@ static bool wants_module(const struct trace_reader *r, const char *module)
 	return found;
 }
 
-/* what happens nowhere in particular concerns every reader */
+/* An event without a node is of interest to every reader. */
 static bool wants_node(const struct trace_reader *r, const char *node)
 {
 	return !r->node_name[0] || !node[0] || !strcmp(r->node_name, node);
@@ -188,7 +188,7 @@ int trace_reader_start(struct trace *trace, const struct trace_config *config,
 	return 0;
 }
 
-/* --- what there is --------------------------------------------------------- */
+/* --- the list of trace points ---------------------------------------------- */
 
 bool trace_knows(const struct trace *trace, const char *module)
 {

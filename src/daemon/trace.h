@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Traces: the events of trace points (runtime/trace.h), copied into the ring of each reader
- * that wants them. Modules are on while a reader wants them. With no reader, everything is
- * off.
+ * Traces: events of trace points (runtime/trace.h), which are copied into the ring of each reader
+ * that wants them. A module is switched on while a reader wants its events. Without a reader, all
+ * modules are off.
  */
 #ifndef SOFTIB_DAEMON_TRACE_H
 #define SOFTIB_DAEMON_TRACE_H
@@ -27,16 +27,17 @@ struct trace_config {
 	uint32_t ring_bytes;
 };
 
-/** trace_create() - the traces of the fabric whose loop is @rt. NULL: no memory */
+/** trace_create() - Return: the traces of the fabric whose loop is @rt; NULL: no memory */
 struct trace *trace_create(struct rt *rt);
-/** trace_destroy() - all readers have been stopped */
+/** trace_destroy() - free @trace. Context: all readers have been stopped */
 void trace_destroy(struct trace *trace);
 
-/** trace_reader_start() - begin to copy events. @config is copied. 0 and *@reader, for
- *  its stop(); -errno */
+/** trace_reader_start() - begin to copy events. @config: copied
+ *  Return: 0 and *@reader, which its stop() ends; -errno */
 int trace_reader_start(struct trace *trace, const struct trace_config *config,
 		       struct reader **reader);
-/** trace_knows() - has the stack, or anything loaded into it, a module of this name? */
+/** trace_knows() - has the stack, including loaded modules and programs, trace points of this
+ *  module? */
 bool trace_knows(const struct trace *trace, const char *module);
 /** trace_each_point() - call @fn for every trace point there is; @node: "" of all */
 void trace_each_point(struct trace *trace,

@@ -2,10 +2,11 @@
 /*
  * A channel:
  *
- *  SRP_DOWN --connect--> SRP_QUERYING --path--> SRP_LOGGING_IN --REP--> SRP_UP
+ * SRP_DOWN --connect--> SRP_QUERYING --path--> SRP_LOGGING_IN --REP--> SRP_UP
  *
- * Whatever fails queues the work `down`, which frees everything, gives the commands back and,
- * by the timer `again`, logs in anew. The timer `watch` runs while commands are outstanding.
+ * Any failure queues the work `down`. It frees the channel's resources, returns its commands to the
+ * queue of the session, and arms the timer `again`, which begins the next login. The timer `watch`
+ * runs while commands are outstanding.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -16,17 +17,17 @@
 #include "ulp/srp/trace.h"
 
 #define PATH_TIMEOUT_MS	 2000
-#define RESPONSE_ENC	 20 /* 4 s: what the peer's CM and this one may take */
+#define RESPONSE_ENC	 20 /* 4 s: CM response time-out of both ends */
 #define CM_RETRIES	 4
 #define RETRIES		 7
-#define RNR_RETRIES	 7 /* without end */
-#define LIFE_ENC_MOST	 14 /* 67 ms, for a path of which the manager says that packets live longer:
-			     * an ACK is awaited twice as long, and a dead path is left in 2 s */
-#define READS		 16 /* RDMA READs of the target that this end serves at once */
+#define RNR_RETRIES	 7 /* 7 means that there is no limit */
+#define LIFE_ENC_MOST	 14 /* 67 ms, even if the path record has a longer packet lifetime. The ACK time-out
+			     * is twice as long, so that the channel gives up a dead path within 2 s */
+#define READS		 16 /* outstanding RDMA READs of the target that this end serves */
 #define ANSWERS		 8  /* buffers of answers to the target's requests */
 #define ANSWER_BYTES	 16
 
-/* --- sends --------------------------------------------------------------------------------- */
+/* --- sends --- */
 
 static void sent(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -66,7 +67,7 @@ int srp_channel_send(struct srp_channel *ch, const u8 *iu, size_t bytes)
 	return post(ch, &wr);
 }
 
-/* An RDMA WRITE of nothing needs no key, and is acknowledged by the target's adapter. */
+/* An RDMA WRITE of zero bytes needs no R_Key, and the target's adapter acknowledges it. */
 void srp_channel_ask(struct srp_channel *ch)
 {
 	struct ib_rdma_wr wr = {
@@ -79,7 +80,7 @@ void srp_channel_ask(struct srp_channel *ch)
 	post(ch, &wr.wr);
 }
 
-/* --- receives ------------------------------------------------------------------------------- */
+/* --- receives --- */
 
 static int post_receive(struct srp_receive *recv)
 {
@@ -108,7 +109,7 @@ static void take_message(struct srp_channel *ch, const u8 *iu, size_t len)
 	struct srpi_news news;
 
 	srpi_take(&ch->machine, iu, len, &news);
-	ch->heard = rt_now(ch->session->fabric->rt);
+	ch->received_at = rt_now(ch->session->fabric->rt);
 	if (news.answer_bytes)
 		answer(ch, &news);
 	if (news.event == SRPI_LOGOUT)
@@ -170,7 +171,7 @@ static void enter(struct srp_channel *ch, enum srp_channel_state state)
 	ch->state = state;
 }
 
-/* --- the queue pair -------------------------------------------------------------------------- */
+/* --- the queue pair --- */
 
 static int change_state(struct srp_channel *ch, enum ib_qp_state state)
 {
@@ -218,7 +219,7 @@ static void close_queues(struct srp_channel *ch)
 	ch->ius = NULL;
 }
 
-/* --- login ------------------------------------------------------------------------------------ */
+/* --- login --- */
 
 static int establish(struct srp_channel *ch, const struct srpi_terms *terms)
 {
@@ -301,7 +302,8 @@ static int on_cm(struct ib_cm_id *cm, const struct ib_cm_event *event)
 	return 0;
 }
 
-/* The first channel of a session ends what the target still has of an earlier one. */
+/* The login of a session's first channel ends all channels that the target still has of an earlier
+ * one. */
 static size_t build_login(struct srp_channel *ch, u8 to[SRPI_IU_BYTES])
 {
 	const struct srp_session *s = ch->session;
@@ -392,7 +394,7 @@ void srp_channel_connect(struct srp_channel *ch)
 		ch->query_id = ret;
 }
 
-/* --- its end ------------------------------------------------------------------------------------ */
+/* --- the end of a channel --- */
 
 void srp_channel_fail(struct srp_channel *ch, const char *why, ...)
 {

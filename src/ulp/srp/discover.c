@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Discovery: the subnet administrator says which ports there are, and the device management of
- * each, of several at a time, which targets it has. */
+/* Discovery. The ports of the fabric are queried from the subnet administrator, and the targets of
+ * each port from its device management agent. Several ports are asked at the same time. */
 #include <errno.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ static void free_discovery(struct srp_discovery *d)
 	rt_work_cancel(&d->end);
 	ib_sa_unregister_client(&d->sa);
 	if (!IS_ERR_OR_NULL(d->agent))
-		ib_unregister_mad_agent(d->agent); /* what is outstanding ends here */
+		ib_unregister_mad_agent(d->agent); /* ends all outstanding requests */
 	rt_free(d->path);
 	rt_free(d->only);
 	rt_free(d->found);
@@ -77,7 +77,7 @@ void srp_discover_device_gone(struct ib_device *device)
 		}
 }
 
-/* --- one port ------------------------------------------------------------------------------ */
+/* --- one port --- */
 
 static void keep_found(struct srp_discovery *d, const struct scan *scan,
 		       const struct srpi_target *target)
@@ -98,7 +98,7 @@ static void keep_found(struct srp_discovery *d, const struct scan *scan,
 		.target = *target, .path = {d->port_num, scan->dgid}};
 }
 
-/* @mad: the answer; NULL: none */
+/* Handle the answer to the scan's request. @mad: NULL: there was no answer */
 static void take(struct scan *scan, const u8 *mad)
 {
 	struct srpi_target found[SRPI_FOUND_MOST];
@@ -117,7 +117,7 @@ static void received(struct ib_mad_agent *agent, struct ib_mad_send_buf *request
 	ib_free_recv_mad(wc);
 }
 
-/* Return: 0; -errno */
+/* Send the scan's next request. Return: 0; -errno */
 static int ask(struct scan *scan)
 {
 	struct srp_discovery *d = scan->discovery;
@@ -148,7 +148,7 @@ static int ask(struct scan *scan)
 	return ret;
 }
 
-/* --- all ports ------------------------------------------------------------------------------ */
+/* --- all ports --- */
 
 static bool is_wanted(const struct srp_discovery *d, const struct sa_path_rec *path)
 {
@@ -167,7 +167,8 @@ static bool begin_scan(struct scan *scan, const struct sa_path_rec *path)
 	return !ib_init_ah_from_path(d->device, d->port_num, path, &scan->to) && !ask(scan);
 }
 
-/* Let every idle scan take the next port; with none left, the discovery ends. */
+/* Let each idle scan begin with the next port. If there is none, and no scan is busy, the discovery
+ * ends. */
 static void go_on(struct srp_discovery *d)
 {
 	for (unsigned int i = 0; i < SCANS; i++) {
@@ -191,7 +192,7 @@ static void sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc)
 
 	rdma_destroy_ah(wc->send_buf->ah, 0);
 	ib_free_send_mad(wc->send_buf);
-	if (wc->status == IB_WC_WR_FLUSH_ERR) /* free_discovery() */
+	if (wc->status == IB_WC_WR_FLUSH_ERR) /* free_discovery() unregisters the agent */
 		return;
 	if (wc->status != IB_WC_SUCCESS)
 		take(scan, NULL);

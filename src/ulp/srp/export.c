@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Units as NBD exports: one Unix socket for all of the fabric, and its connections. A
- * connection reads a request, and the data of a write straight into the memory of a
- * slot; then it reads the next one. It stops reading while it has SLOTS_MOST slots or
- * HELD_MOST bytes of their memory, or there are none, so a client that does not read its
- * replies holds up nobody but itself.
+ * Logical units as NBD exports: one Unix socket for all units of the fabric, and its connections. A
+ * connection reads requests one after the other. The data of a write are read directly into the
+ * memory of a slot. A connection stops reading while it has SLOTS_MOST slots or HELD_MOST bytes of
+ * their memory, or no slot is free. So a client that does not read its replies delays only itself.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,11 +19,11 @@
 #define SOCKET		 "nbd"
 #define FIRST_DEVICE	 "softib0"
 #define CONNECTIONS_MOST 64
-#define SLOTS_MOST	 (SRPI_SLOTS / 4) /* of a connection */
+#define SLOTS_MOST	 (SRPI_SLOTS / 4) /* the most slots of a connection */
 #define HELD_MOST	 ((size_t)SRP_PIECES / 4 * SRP_PIECE_BYTES)
 #define IN_BYTES	 (NBD_OPTION_BYTES + NBD_REQUEST_BYTES)
-#define HELLO_BYTES	 65536 /* that the handshake may have to send at once */
-#define REQUESTS_MOST	 64	 /* of a connection in one turn of the loop */
+#define HELLO_BYTES	 65536 /* buffer for the messages of the handshake */
+#define REQUESTS_MOST	 64	 /* the most requests of a connection in one turn of the loop */
 
 struct srp_connection {
 	struct list_head node;
@@ -37,26 +36,27 @@ struct srp_connection {
 	struct srp_unit *unit;
 	u8 in[IN_BYTES];
 	size_t in_bytes;
-	u64 skip;		/* bytes of a payload that nobody wants */
+	u64 skip;		/* bytes of a payload that are read and discarded */
 	struct srp_io *filling; /* a write whose data is being read */
 	size_t filled;
 	unsigned int slots;
-	size_t held;		  /* bytes of requests whose data need memory */
-	struct list_head replies; /* srp_io, the first one partly sent */
+	size_t held;		  /* memory for the data of its requests */
+	struct list_head replies; /* srp_io; the first one may be partly sent */
 	size_t sent;
-	u8 hello[HELLO_BYTES]; /* what the handshake says, hello_sent of it sent */
+	u8 hello[HELLO_BYTES]; /* messages of the handshake, of which hello_sent bytes are sent */
 	size_t hello_bytes, hello_sent;
 };
 
-/* --- names of units --------------------------------------------------------------------------- */
+/* --- names of units --- */
 
-/* peripheral and flat addressing (SAM-5 4.7.7) */
+/* Return: the number of a LUN with peripheral or flat addressing (SAM-5 4.7.7) */
 static unsigned int lun_number(const u8 lun[8])
 {
 	return (lun[0] & 0x3fu) << 8 | lun[1];
 }
 
-/* NODE/TARGET/LUN; of another adapter of the node than the first, NODE.DEVICE/TARGET/LUN */
+/* Set the name of an export: NODE/TARGET/LUN for the first adapter of a node, NODE.DEVICE/TARGET/LUN
+ * for the others. */
 void srp_unit_name(const struct srp_unit *unit, char name[NBD_NAME_BYTES])
 {
 	const struct srp_session_config *c = &unit->session->config;
@@ -91,7 +91,7 @@ static struct srp_unit *unit_named(const struct srp_fabric *fabric, const char *
 	return NULL;
 }
 
-/* --- the end of a connection -------------------------------------------------------------------- */
+/* --- the end of a connection --- */
 
 static void close_connection(struct srp_connection *c)
 {
@@ -110,7 +110,7 @@ static void close_connection(struct srp_connection *c)
 		io->connection = NULL;
 		srp_io_put(io);
 	}
-	for (unsigned int i = 0; s && i < SRPI_SLOTS; i++) /* under way: they end without it */
+	for (unsigned int i = 0; s && i < SRPI_SLOTS; i++) /* its commands end without the connection */
 		if (s->io[i].connection == c)
 			s->io[i].connection = NULL;
 	if (c->unit)
@@ -127,9 +127,9 @@ void srp_connections_end(struct srp_session *s, const struct srp_unit *unit)
 			close_connection(c);
 }
 
-/* --- sending ------------------------------------------------------------------------------------- */
+/* --- sending --- */
 
-/* Return: bytes sent; 0: the socket is full; -errno */
+/* Return: the number of bytes that were sent; 0: the socket is full; -errno */
 static ssize_t send_parts(struct srp_connection *c, struct iovec *parts, size_t nr)
 {
 	struct msghdr msg = {.msg_iov = parts, .msg_iovlen = nr};
@@ -140,7 +140,7 @@ static ssize_t send_parts(struct srp_connection *c, struct iovec *parts, size_t 
 	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
-/* Return: 1: all of the handshake's words are sent; 0: the socket is full; -errno */
+/* Return: 1: all messages of the handshake are sent; 0: the socket is full; -errno */
 static int send_hello(struct srp_connection *c)
 {
 	while (c->hello_sent < c->hello_bytes) {
@@ -155,7 +155,7 @@ static int send_hello(struct srp_connection *c)
 	return 1;
 }
 
-/* Return: 1: all of the reply and its data is sent; 0: the socket is full; -errno */
+/* Return: 1: the reply and its data are sent completely; 0: the socket is full; -errno */
 static int send_reply(struct srp_connection *c, struct srp_io *io)
 {
 	const size_t bytes = io->reply_bytes + io->data_bytes;
@@ -178,7 +178,7 @@ static int send_reply(struct srp_connection *c, struct srp_io *io)
 	return 1;
 }
 
-/* how much memory a request takes, beyond the piece that a slot has anyway */
+/* Return: the memory that a request needs in addition to the piece that belongs to each slot */
 static u32 memory_of(const struct nbd_request *r)
 {
 	return r->type == NBD_READ || r->type == NBD_WRITE ? r->bytes : 0;
@@ -194,7 +194,8 @@ static void reply_sent(struct srp_connection *c, struct srp_io *io)
 	srp_io_put(io);
 }
 
-/* Return: 0; -errno: the client is gone */
+/* Send the handshake's messages and the replies that wait. Return: 0; -errno: the client has
+ * disconnected */
 static int send_what_waits(struct srp_connection *c)
 {
 	int ret = send_hello(c);
@@ -213,7 +214,7 @@ static void watch(struct srp_connection *c)
 {
 	bool waits = c->hello_bytes || !list_empty(&c->replies);
 
-	/* a handshake is a dialogue: the next word is read when the last answer is sent */
+	/* during the handshake, the next option is read when the answer to the previous one is sent */
 	rt_io_watch(&c->io, !c->full && (c->transmitting || !waits), waits);
 }
 
@@ -226,9 +227,9 @@ void srp_connection_reply(struct srp_io *io, int error)
 	rt_work_queue(c->fabric->rt, &c->resume);
 }
 
-/* --- requests --------------------------------------------------------------------------------------- */
+/* --- requests --- */
 
-/* The request has all its data. */
+/* Begin to perform a request, all of whose data have arrived. */
 static void begin(struct srp_connection *c, struct srp_io *io, int error)
 {
 	c->filling = NULL;
@@ -240,7 +241,7 @@ static void begin(struct srp_connection *c, struct srp_io *io, int error)
 	}
 }
 
-/* The data of a write has come up to c->filled. */
+/* Copy data of a write into the memory of its slot, behind the c->filled bytes that are there. */
 static void fill(struct srp_connection *c, const u8 *data, size_t bytes)
 {
 	struct iovec to[SRP_PIECES_MOST];
@@ -255,7 +256,7 @@ static void fill(struct srp_connection *c, const u8 *data, size_t bytes)
 		begin(c, c->filling, 0);
 }
 
-/* A request begins at c->in[*used]. Return: may the next one follow? */
+/* Handle the request that begins at c->in[*used]. Return: true if further input can be handled */
 static bool take_request(struct srp_connection *c, size_t *used)
 {
 	struct nbd_request request;
@@ -264,7 +265,7 @@ static bool take_request(struct srp_connection *c, size_t *used)
 	int error;
 
 	if (nbd_request_decode(c->in + *used, &request) || request.type == NBD_DISC) {
-		c->skip = UINT64_MAX; /* the connection is over */
+		c->skip = UINT64_MAX; /* ignore all further input: the client disconnects */
 		return false;
 	}
 	error = nbd_request_check(&request, &c->handshake.export);
@@ -294,7 +295,7 @@ static bool take_request(struct srp_connection *c, size_t *used)
 	return true;
 }
 
-/* Use what was read. Return: bytes that are done with */
+/* Handle the input. Return: the number of bytes that were handled */
 static size_t take_input(struct srp_connection *c)
 {
 	size_t used = 0;
@@ -318,7 +319,7 @@ static size_t take_input(struct srp_connection *c)
 	return used;
 }
 
-/* --- the handshake ------------------------------------------------------------------------------------- */
+/* --- the handshake --- */
 
 static bool find_export(void *ctx, const char *name, struct nbd_export *export)
 {
@@ -345,15 +346,15 @@ static void say(void *ctx, const void *data, size_t bytes)
 	struct srp_connection *c = ctx;
 
 	if (bytes > sizeof(c->hello) - c->hello_bytes) {
-		c->skip = UINT64_MAX; /* it asks and does not read */
+		c->skip = UINT64_MAX; /* the client sends options and does not read the answers */
 		return;
 	}
 	memcpy(c->hello + c->hello_bytes, data, bytes);
 	c->hello_bytes += bytes;
 }
 
-/* Return: bytes that are done with */
-static size_t shake_hands(struct srp_connection *c)
+/* Handle the input of the handshake. Return: the number of bytes that were handled */
+static size_t handshake_input(struct srp_connection *c)
 {
 	const struct nbd_server server = {
 		.ctx = c, .find = find_export, .nth = nth_export, .send = say};
@@ -367,7 +368,7 @@ static size_t shake_hands(struct srp_connection *c)
 		c->unit = unit_named(c->fabric, c->handshake.name);
 		if (c->unit)
 			c->unit->clients++;
-		else /* it was logged out since the client chose it */
+		else /* the session of the unit has ended since the client chose it */
 			c->skip = UINT64_MAX;
 		break;
 	case NBD_CLOSE:
@@ -377,9 +378,9 @@ static size_t shake_hands(struct srp_connection *c)
 	return used;
 }
 
-/* --- receiving ---------------------------------------------------------------------------------------------- */
+/* --- receiving --- */
 
-/* Return: more than 0; 0: nothing came; -errno */
+/* Return: the number of bytes that were read; 0: there are none now; -errno */
 static ssize_t receive(struct srp_connection *c)
 {
 	bool direct = c->filling && !c->in_bytes;
@@ -406,13 +407,13 @@ static void use_input(struct srp_connection *c)
 
 	do {
 		last = c->in_bytes;
-		used = c->transmitting ? take_input(c) : shake_hands(c);
+		used = c->transmitting ? take_input(c) : handshake_input(c);
 		c->in_bytes -= used;
 		memmove(c->in, c->in + used, c->in_bytes);
 	} while (c->in_bytes && c->in_bytes != last && !c->full && c->skip != UINT64_MAX);
 }
 
-/* Return: 0; -errno: the connection is over */
+/* Send and receive as much as possible. Return: 0; -errno: the connection has to be closed */
 static int go_on(struct srp_connection *c)
 {
 	ssize_t n = 1;
@@ -436,7 +437,7 @@ static void on_ready(struct rt_io *io, bool readable, bool writable)
 		watch(c);
 }
 
-/* replies wait, or there is a slot again */
+/* Continue a connection, because replies wait, or a slot is free again. */
 static void resume(struct rt_work *work)
 {
 	struct srp_connection *c = container_of(work, struct srp_connection, resume);
@@ -461,7 +462,7 @@ void srp_connections_resume(struct srp_session *s)
 			rt_work_queue(c->fabric->rt, &c->resume);
 }
 
-/* --- the socket ------------------------------------------------------------------------------------------------ */
+/* --- the socket --- */
 
 static void on_client(struct rt_io *io, bool readable, bool writable)
 {
@@ -497,7 +498,7 @@ static int bind_socket(int fd, const char *dir, struct sockaddr_un *address)
 	if (snprintf(address->sun_path, sizeof(address->sun_path), "%s/" SOCKET, dir) >=
 	    (int)sizeof(address->sun_path))
 		return -ENAMETOOLONG;
-	unlink(address->sun_path); /* of a softibd that was killed: the folder is locked */
+	unlink(address->sun_path); /* left by a softibd that was killed; another one cannot run in this folder */
 	if (bind(fd, (struct sockaddr *)address, sizeof(*address)) ||
 	    chmod(address->sun_path, 0600) || listen(fd, CONNECTIONS_MOST))
 		return -errno;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Commands. One that takes too long is aborted; if the target does not do that within
- * TASK_NS, its unit is reset; then the channel is taken down. An aborted command is sent
- * again: reads and writes of a disk may be repeated.
+ * Commands. A command that takes too long is aborted. If the target does not answer that within
+ * TASK_NS, the unit is reset, and if this is not answered, either, the channel is taken down. An
+ * aborted command is sent again, since reads and writes of a disk may be repeated.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "ulp/srp/trace.h"
 
 #define TASK_NS	  (5 * NSEC_PER_SEC)
-#define BUSY_NS	  (20 * 1000 * 1000ull) /* until a busy unit is asked again */
-#define QUIET_NS  NSEC_PER_SEC /* without an answer: does the path work? */
+#define BUSY_NS	  (20 * 1000 * 1000ull) /* delay before a command for a busy unit is repeated */
+#define QUIET_NS  NSEC_PER_SEC /* after this time without an answer, the path is tested */
 
 static u8 *piece_at(const struct srp_session *s, unsigned int i)
 {
@@ -36,7 +36,7 @@ void srp_io_init(struct srp_session *s)
 	s->probe.io = srp_io_get(s, 0);
 }
 
-/* The slot that was put last comes first: its memory is in the caches. */
+/* The slot that was freed last is used first, because its memory is in the caches. */
 struct srp_io *srp_io_get(struct srp_session *s, u32 bytes)
 {
 	const u32 pieces = MAX(DIV_ROUND_UP(bytes, SRP_PIECE_BYTES), 1);
@@ -97,9 +97,9 @@ void srp_io_data(struct srp_io *io, bool out, u32 from, u32 bytes)
 	io->command.table_at = (struct wire_srp_desc){(uintptr_t)io->command.table, rkey, 0};
 }
 
-/* --- the queue --------------------------------------------------------------------------- */
+/* --- the queue --- */
 
-/* the channels take turns */
+/* Choose the channel for the next command; the channels take turns. */
 static struct srp_channel *choose_channel(struct srp_session *s)
 {
 	for (unsigned int i = 0; i < s->config.nr_paths; i++) {
@@ -117,7 +117,7 @@ static void send_io(struct srp_channel *ch, struct srp_io *io)
 {
 	size_t bytes = srpi_command_build(&ch->machine, io->slot, &io->command, io->iu);
 
-	if (!bytes) { /* another target than it was when the command was made: it takes less */
+	if (!bytes) { /* the target was replaced since the command was made, and accepts less */
 		io->done(io, EIO);
 		return;
 	}
@@ -127,7 +127,7 @@ static void send_io(struct srp_channel *ch, struct srp_io *io)
 	io->task = SRP_NO_TASK;
 	io->sent_at = rt_now(ch->session->fabric->rt);
 	if (list_empty(&ch->sent)) {
-		ch->heard = io->sent_at;
+		ch->received_at = io->sent_at;
 		if (!rt_timer_armed(&ch->watch))
 			rt_timer_arm(&ch->watch, mono_add(io->sent_at, QUIET_NS));
 	}
@@ -136,10 +136,10 @@ static void send_io(struct srp_channel *ch, struct srp_io *io)
 	ch->session->commands++;
 	trace_srp_command(srp_trace_at(ch->session), ch->session->config.name, srp_trace_path(ch),
 			  io->slot, io->command.cdb[0], io->command.out, io->command.bytes);
-	srp_channel_send(ch, io->iu, bytes); /* if it fails, so does the channel */
+	srp_channel_send(ch, io->iu, bytes); /* an error takes the channel down, which repeats the command */
 }
 
-/* Return: what is sent next; NULL: nothing may be */
+/* Return: the command to be sent next; NULL: none may be sent now */
 static struct srp_io *next_waiting(struct srp_session *s)
 {
 	struct srp_io *probe = s->probe.io;
@@ -204,7 +204,7 @@ void srp_io_requeue(struct srp_channel *ch)
 {
 	struct srp_session *s = ch->session;
 
-	while (!list_empty(&ch->sent)) { /* the oldest comes first again */
+	while (!list_empty(&ch->sent)) { /* from the newest on, so that the oldest will be first in the queue */
 		struct srp_io *io = list_entry(ch->sent.prev, struct srp_io, node);
 
 		list_del(&io->node);
@@ -217,7 +217,7 @@ void srp_io_requeue(struct srp_channel *ch)
 			srp_io_fail_waiting(s, s->io[i].unit, ESHUTDOWN);
 }
 
-/* --- outcomes ------------------------------------------------------------------------------ */
+/* --- outcomes --- */
 
 static void repeat(struct srp_io *io, bool later)
 {
@@ -235,7 +235,8 @@ static void repeat(struct srp_io *io, bool later)
 		srp_io_kick(s);
 }
 
-/* A command that meets another disk than its own is not repeated before the probe has found it. */
+/* If the target reports that its units have changed, begin a probe. A command whose LUN may be
+ * another disk now is not repeated before the probe has ended. */
 static void look_at_units(struct srp_io *io, const struct srpi_news *news)
 {
 	const bool is_probe = io == io->session->probe.io;
@@ -281,7 +282,7 @@ static void begin_task(struct srp_channel *ch, struct srp_io *io,
 	io->task = task;
 	io->task_at = rt_now(ch->session->fabric->rt);
 	if (!bytes)
-		return; /* the limit is used up: the next look finds it too late */
+		return; /* there is no credit for the request: it is treated as one that is not answered */
 	ch->session->aborted++;
 	trace_srp_task(srp_trace_at(ch->session), ch->session->config.name, io->slot, function);
 	srp_channel_send(ch, io->task_iu, bytes);
@@ -290,7 +291,7 @@ static void begin_task(struct srp_channel *ch, struct srp_io *io,
 static void task_done(struct srp_channel *ch, struct srp_io *io, bool ok)
 {
 	trace_srp_task_done(srp_trace_at(ch->session), ch->session->config.name, io->slot, ok);
-	if (io->channel != ch) /* it was answered meanwhile */
+	if (io->channel != ch) /* the command was answered meanwhile */
 		return;
 	if (!ok && io->task == SRP_ABORTING) {
 		begin_task(ch, io, WIRE_SRP_LUN_RESET, SRP_RESETTING);
@@ -320,7 +321,7 @@ void srp_io_take(struct srp_channel *ch, const struct srpi_news *news)
 		srp_io_kick(ch->session);
 }
 
-/* --- time --------------------------------------------------------------------------------- */
+/* --- time --- */
 
 static bool is_over(mono_t since, u64 ns, mono_t now)
 {
@@ -335,7 +336,7 @@ void srp_io_watch(struct srp_channel *ch)
 
 	if (list_empty(&ch->sent))
 		return;
-	if (is_over(ch->heard, QUIET_NS, now))
+	if (is_over(ch->received_at, QUIET_NS, now))
 		srp_channel_ask(ch);
 	list_for_each_entry_safe(io, next, &ch->sent, node) {
 		if (io->task == SRP_NO_TASK && is_over(io->sent_at, limit, now)) {

@@ -125,7 +125,7 @@ struct srp_channel {
 	u8 *ius; /* memory of the receives, followed by that of responses to the target */
 	u32 ti_iu_bytes, unsignaled;
 	struct list_head sent;
-	mono_t heard; /* when the last message of the target arrived */
+	mono_t received_at; /* when the last message of the target arrived */
 	bool probing; /* an RDMA WRITE of no bytes is under way, to test the path */
 	struct rt_work down;
 	struct rt_timer again, watch;

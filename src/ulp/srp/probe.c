@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What units a target has: REPORT LUNS, then the steps of each unit, one command at a time. A
- * unit that is what it was stays; one that is not listed any more, or has become another disk,
- * ends with its connections; a new one becomes an export.
+ * The probe of a target's logical units: REPORT LUNS, then several commands for each unit, one at a
+ * time. A unit that has not changed is kept. A unit that is not listed any more, or has become
+ * another disk, is removed, and its connections are closed. A new unit becomes an export.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 static void list_units(struct srp_session *s);
 static void next_step(struct srp_session *s);
 
-/* @error: NULL; why the units are not known */
+/* End the probe. @error: NULL; the reason why the units are not known */
 static void finish(struct srp_session *s, const char *error)
 {
 	struct srp_probe *p = &s->probe;
@@ -31,7 +31,7 @@ static void finish(struct srp_session *s, const char *error)
 	srp_io_kick(s);
 }
 
-/* --- units that come and go ------------------------------------------------------------- */
+/* --- new and removed units --- */
 
 static void end_unit(struct srp_session *s, unsigned int i)
 {
@@ -39,14 +39,15 @@ static void end_unit(struct srp_session *s, unsigned int i)
 
 	memmove(s->unit + i, s->unit + i + 1, (--s->nr_units - i) * sizeof(*s->unit));
 	unit->gone = true;
-	unit->requests++; /* it is looked at until the last line */
+	unit->requests++; /* a reference, so that @unit is valid until the end of this function */
 	srp_connections_end(s, unit);
 	srp_io_fail_waiting(s, unit, ESHUTDOWN);
 	if (!--unit->requests)
 		rt_free(unit);
 }
 
-/* Return: the index of the unit with @lun, or where it would stand; *@found: is it there? */
+/* Return: the index of the unit with @lun, or the index at which it has to be inserted. *@found:
+ * does it exist? */
 static unsigned int find_unit(const struct srp_session *s, const u8 lun[8], bool *found)
 {
 	unsigned int i = 0;
@@ -75,7 +76,7 @@ static void end_those_not_listed(struct srp_session *s)
 			end_unit(s, i);
 }
 
-/* The unit has said what it is. @is_disk: it can be used */
+/* The properties of the unit are known: keep it, add it or remove it. @is_disk: it can be used */
 static void settle(struct srp_session *s, bool is_disk)
 {
 	struct srp_unit *unit = s->probe.unit;
@@ -93,9 +94,9 @@ static void settle(struct srp_session *s, bool is_disk)
 	s->probe.unit = NULL;
 }
 
-/* --- steps --------------------------------------------------------------------------------- */
+/* --- steps --- */
 
-/* Return: the next LUN of the list becomes the unit to ask; false: there are no more */
+/* Let the next LUN of the list be the unit to ask. Return: false: there are no more */
 static bool next_unit(struct srp_session *s)
 {
 	struct srp_probe *p = &s->probe;
@@ -114,7 +115,8 @@ static bool next_unit(struct srp_session *s)
 	return true;
 }
 
-/* A command failed because the target is not reached: nothing is known of its units. */
+/* Did a command of the probe fail because the target cannot be reached? Then end the probe, since
+ * its units are not known. */
 static bool is_cut_off(struct srp_session *s, int error)
 {
 	if (error == ESHUTDOWN)
@@ -208,7 +210,8 @@ void srp_probe_begin(struct srp_session *s, bool hold)
 		return;
 	}
 	p->again = true;
-	/* with a new channel, the probe's command waits: it is the one that is sent */
+	/* with @hold, all other commands wait: if the probe's command is still in the queue, it has
+	 * to be first */
 	if (hold && !p->io->channel) {
 		list_del(&p->io->node);
 		list_add(&p->io->node, &s->waiting);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * NBD requests as SCSI commands. A request that is more than the unit performs at once, or
- * than the target can find by one command's descriptors, is performed in parts, one after the
- * other, by the same slot.
+ * Conversion of NBD requests to SCSI commands. A request that is too large for one command of the
+ * unit, or for the descriptors of one command, is performed in parts, one after the other, by the
+ * same slot.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "ulp/srp/private.h"
 
-#define PART_BYTES (32u << 20) /* of what has no data, if the unit names no limit */
+#define PART_BYTES (32u << 20) /* size of a part without data, if the unit reports no limit */
 
 static u32 least(u32 bytes, u64 limit_blocks, const struct srpi_disk *disk)
 {
@@ -34,7 +34,7 @@ void srp_serve_describe(const struct srp_unit *unit, struct nbd_export *export)
 		export->flags |= NBD_CAN_TRIM;
 }
 
-/* --- outcomes -------------------------------------------------------------------------- */
+/* --- outcomes --- */
 
 static int nbd_error(int error)
 {
@@ -81,9 +81,9 @@ static void flush(struct srp_io *io)
 	submit(io);
 }
 
-/* --- parts: each sets io->part ------------------------------------------------------------ */
+/* --- parts: each sets io->part --- */
 
-/* A target that takes direct descriptors alone is told one piece of memory at a time. */
+/* A target that supports only direct descriptors gets one piece of memory with each command. */
 static void transfer_part(struct srp_io *io, u64 lba)
 {
 	const struct srpi_disk *disk = &io->unit->disk;
@@ -146,7 +146,7 @@ static void next_part(struct srp_io *io)
 static void part_done(struct srp_io *io, int error)
 {
 	if (error == EINVAL && io->request.type == NBD_WRITE_ZEROES && !io->unit->no_write_same) {
-		io->unit->no_write_same = true; /* an optional command */
+		io->unit->no_write_same = true; /* WRITE SAME is an optional command */
 		next_part(io);
 		return;
 	}
@@ -159,12 +159,12 @@ static void part_done(struct srp_io *io, int error)
 	else if (io->left)
 		next_part(io);
 	else if (io->request.flags & NBD_FUA && !is_transfer(io))
-		flush(io); /* reads and writes have FUA themselves */
+		flush(io); /* a command of this kind has no FUA bit, unlike READ and WRITE */
 	else
 		finish(io, 0);
 }
 
-/* --- requests ------------------------------------------------------------------------------ */
+/* --- requests --- */
 
 static void done(struct srp_io *io, int error)
 {

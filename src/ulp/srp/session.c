@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Sessions: made, found, ended; and what happens when channels come and go. */
+/* Sessions: their creation, search and end, and their recovery when channels fail. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #define ARENA_BYTES                                                                      \
 	((size_t)SRPI_SLOTS * SRP_TABLE_BYTES + (size_t)SRP_PIECES * SRP_PIECE_BYTES)
 
-/* --- the end ------------------------------------------------------------------------------ */
+/* --- the end --- */
 
 static void free_session(struct srp_session *s)
 {
@@ -65,7 +65,7 @@ void srp_session_ready(struct srp_session *s, const char *error)
 		rt_work_queue(s->fabric->rt, &s->end);
 }
 
-/* --- recovery ------------------------------------------------------------------------------- */
+/* --- recovery --- */
 
 static void trace_state(const struct srp_session *s)
 {
@@ -157,7 +157,7 @@ void srp_session_channel(struct srp_session *s, struct srp_channel *ch)
 	srp_io_kick(s);
 }
 
-/* --- the beginning ---------------------------------------------------------------------------- */
+/* --- the beginning --- */
 
 static int open_memory(struct srp_session *s)
 {
@@ -248,7 +248,7 @@ void srp_login_forget(struct rt *rt, void *ctx)
 			s->config.done = NULL;
 }
 
-/* --- looking ------------------------------------------------------------------------------------ */
+/* --- search and description --- */
 
 int srp_each_session(struct rt *rt, int (*fn)(void *ctx, struct srp_session *session), void *ctx)
 {
@@ -306,7 +306,7 @@ void srp_unit_describe(const struct srp_session *s, unsigned int i,
 	srp_unit_name(unit, info->export);
 }
 
-/* --- devices -------------------------------------------------------------------------------------- */
+/* --- devices --- */
 
 static int add_device(struct ib_device *device)
 {

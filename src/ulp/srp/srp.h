@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The SRP initiator: an upper-level protocol on the midlayer's interface alone. A session is
- * an adapter's login to one target, by one or more channels; each of its units is a disk
- * that programs reach by NBD, on one socket of the fabric.
+ * The SRP initiator: an upper-level protocol that uses only the midlayer's public interface. A
+ * session is the login of an adapter to one target, with one or more channels. Programs access its
+ * logical units as disks by NBD, through one socket of the fabric.
  */
 #ifndef SOFTIB_ULP_SRP_H
 #define SOFTIB_ULP_SRP_H
@@ -16,13 +16,13 @@
 #define SRP_TARGET_NAME	  64
 #define SRP_ERROR_BYTES	  192
 
-/** struct srp_path - a port of the adapter, and one of the target */
+/** struct srp_path - a path: a port of the adapter, and a port of the target */
 struct srp_path {
 	u32 port_num;
 	union ib_gid dgid;
 };
 
-/** struct srp_found - a target, and how it is reached */
+/** struct srp_found - a target that was discovered, and a path to it */
 struct srp_found {
 	struct srpi_target target;
 	struct srp_path path;
@@ -35,15 +35,15 @@ int srp_init(struct rt *rt, const char *dir);
 /** srp_cleanup() - end all sessions and discoveries of the fabric */
 void srp_cleanup(struct rt *rt);
 
-/* --- discovery --------------------------------------------------------------------- */
+/* --- discovery --- */
 
 struct srp_discovery;
 
 /**
- * srp_discover() - ask the ports of the fabric for their SRP targets
- * @only: ports to ask, @nr_only of them; 0: all that the subnet administrator knows paths to
- * @done: from the loop, once; @status: 0, or why no port could be asked; then the discovery
- *	is over
+ * srp_discover() - discover the SRP targets of ports of the fabric
+ * @only: the ports to ask, @nr_only of them; 0: all ports to which the subnet administrator knows paths
+ * @done: called once, from the loop, when the discovery has ended. @status: 0; -errno: no port could be
+ *	  asked
  * Return: the discovery; ERR_PTR(-ENOMEM, -ENODEV; -EAGAIN: the port has no subnet manager)
  */
 struct srp_discovery *srp_discover(struct ib_device *device, u32 port_num,
@@ -51,52 +51,53 @@ struct srp_discovery *srp_discover(struct ib_device *device, u32 port_num,
 				   void (*done)(void *ctx, int status,
 						const struct srp_found *found, unsigned int nr),
 				   void *ctx);
-/** srp_discover_cancel() - @done is not called. Context: not from @done */
+/** srp_discover_cancel() - end a discovery without a call of @done. Context: not from @done */
 void srp_discover_cancel(struct srp_discovery *d);
 
-/* --- sessions ------------------------------------------------------------------------ */
+/* --- sessions --- */
 
 struct srp_session;
 
-/** struct srp_session_config - a login
- *  @name: of the target, for people and in the names of exports
- *  @done: from the loop, once: @error is NULL if the session is there and its units are
- *  known, else why it is not, in words, and the session is gone */
+/** struct srp_session_config - the parameters of a login
+ *  @name: name of the target, which is also in the names of exports
+ *  @done: called once, from the loop. @error: NULL: the session is established, and its units are
+ *  known; else a message, and there is no session */
 struct srp_session_config {
 	struct ib_device *device;
 	char name[SRP_TARGET_NAME];
 	struct srpi_target target;
-	struct srp_path path[SRP_CHANNELS_MOST]; /* a channel each */
+	struct srp_path path[SRP_CHANNELS_MOST]; /* one for each channel */
 	unsigned int nr_paths;
 	struct srpi_timeouts timeouts;
-	unsigned int command_timeout_s; /* then a command is aborted */
+	unsigned int command_timeout_s; /* after this time a command is aborted */
 	void (*done)(void *ctx, struct srp_session *session, const char *error);
 	void *ctx;
 };
 
-/** srp_login() - Return: 0: @config->done will be called; -EEXIST: there is a session with the
- *  target; -ENOMEM, -ENODEV, -EMFILE, what making the socket said */
+/** srp_login() - begin to log in to a target
+ *  Return: 0: @config->done will be called; -EEXIST: there is a session with the target already;
+ *  -ENOMEM; -ENODEV; -EMFILE; an error of srp_exports_open() */
 int srp_login(const struct srp_session_config *config);
-/** srp_login_forget() - config.done of @ctx is not called. @rt: the fabric's loop */
+/** srp_login_forget() - do not call config.done of the login with @ctx. @rt: the fabric's loop */
 void srp_login_forget(struct rt *rt, void *ctx);
-/** srp_logout() - end a session at once: commands and connections of its units end */
+/** srp_logout() - end a session at once, with the commands and the connections of its units */
 void srp_logout(struct srp_session *session);
-/** srp_find() - Return: the session of that adapter and name; NULL */
+/** srp_find() - Return: the session of an adapter with the target @name; NULL */
 struct srp_session *srp_find(const struct ib_device *device, const char *name);
 
-/** struct srp_channel_info, srp_unit_info, srp_session_info - for people */
+/** struct srp_channel_info, srp_unit_info, srp_session_info - attributes that softib shows to users */
 struct srp_channel_info {
 	struct srp_path path;
 	bool up;
 	u64 commands;
 	int64_t limit;
-	const char *error; /* why it is down */
+	const char *error; /* the reason why it is down */
 };
 
 struct srp_unit_info {
 	u8 lun[8];
 	const struct srpi_disk *disk;
-	char export[256]; /* its name */
+	char export[256]; /* the name of its export */
 	u32 clients;
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The device management agent of the ports of an adapter with targets, and the bit of
- * CapabilityMask that tells of it: its change is trap 144, by which initiators learn of them. */
+/* The device management agent of the ports of an adapter with targets, and its bit in the ports'
+ * CapabilityMask. A change of this bit causes trap 144, after which initiators discover the targets. */
 #include <errno.h>
 #include <stdio.h>
 
 #include "ulp/srpt/private.h"
 
-#define VENDOR_ID 0x001405 /* OpenIB's, as that of software adapters */
+#define VENDOR_ID 0x001405 /* the OUI of OpenIB, which software adapters use */
 
 static void sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A channel: its queue pair, what arrives, what is sent, its end.
+ * A channel: its queue pair, its messages, and its end.
  *
- * A receive is posted again before the answer to its message goes out, so that an
- * initiator that uses its request limit in full never finds the queue empty. What is
- * still under way for a message is in its struct srpt_request, which therefore outlives
- * the receive, and the channel while a disk has its command in work.
+ * A receive is posted again before the answer to its message is sent, so that the receive
+ * queue is never empty when an initiator sends as many requests as its limit allows. The
+ * state of a message is in its struct srpt_request. It exists longer than the receive, and
+ * longer than the channel if a disk is still performing its command.
  */
 #include <errno.h>
 
@@ -14,8 +14,7 @@
 
 #define CQ_BUDGET 256 /* completions per turn of the loop */
 
-/* --- receives
- * ------------------------------------------------------------------------------- */
+/* --- receives --- */
 
 static void received(struct ib_cq *cq, struct ib_wc *wc);
 
@@ -51,8 +50,7 @@ static int add_receives(struct srpt_channel *ch, u32 nr)
 	return 0;
 }
 
-/* --- requests
- * ---------------------------------------------------------------------------------- */
+/* --- requests --- */
 
 static void free_channel(struct srpt_channel *ch)
 {
@@ -102,7 +100,7 @@ void srpt_request_finish(struct srpt_request *r)
 	srpt_task_forget(r);
 	srpt_command_drop(r);
 	list_del(&r->node);
-	/* an aborted command has not answered, and still has its receive */
+	/* an aborted command was not answered, so that its receive has not been posted again */
 	if (r->receive && ch->srpt && !ch->ending && post_receive(r->receive))
 		srpt_channel_end(ch);
 	rt_free(r);
@@ -145,7 +143,7 @@ void srpt_request_answer(struct srpt_request *r, size_t bytes)
 		r->in_flight++;
 }
 
-/* No more messages are taken, and no more commands are performed. */
+/* Ignore further messages, and do not perform commands that have not begun. */
 static void stop(struct srpt_channel *ch)
 {
 	struct srpt_request *r;
@@ -158,8 +156,7 @@ static void stop(struct srpt_channel *ch)
 			srpt_command_abandon(r);
 }
 
-/* --- messages of the target's own
- * -------------------------------------------------------------- */
+/* --- messages of the target's own --- */
 
 void srpt_channel_logout(struct srpt_channel *ch, u32 reason)
 {
@@ -168,7 +165,7 @@ void srpt_channel_logout(struct srpt_channel *ch, u32 reason)
 	trace_srpt_logout(SRPT_TRACE_AT(ch), ch->qp->qp_num, reason);
 	if (r) {
 		srpt_request_answer(r, srp_logout_build(reason, r->answer));
-		stop(ch); /* it is closed when the message is sent */
+		stop(ch); /* the channel is closed when the message is sent */
 		srpt_request_finish(r);
 	} else {
 		srpt_channel_end(ch);
@@ -188,7 +185,7 @@ static void offer_credits(struct srpt_channel *ch)
 		return;
 	r = make_request(ch, NULL);
 	if (!r || add_receives(ch, more)) {
-		ch->credits = before; /* receives that were added are spare ones */
+		ch->credits = before; /* receives that were added already are spare ones */
 		if (r) {
 			r->answered = true;
 			srpt_request_finish(r);
@@ -208,7 +205,7 @@ void srpt_channel_report(struct srpt_channel *ch, enum scsi_sense sense)
 	if (!bytes)
 		return;
 	if (!r) {
-		srpt_channel_end(ch); /* its initiator finds out by a new login */
+		srpt_channel_end(ch); /* the initiator will log in again */
 		return;
 	}
 	memcpy(r->answer, message, bytes);
@@ -216,8 +213,7 @@ void srpt_channel_report(struct srpt_channel *ch, enum scsi_sense sense)
 	srpt_request_finish(r);
 }
 
-/* --- messages of the initiator
- * ------------------------------------------------------------------ */
+/* --- messages of the initiator --- */
 
 static void begin_request(struct srpt_channel *ch, struct srpt_receive *recv, size_t len)
 {
@@ -239,8 +235,7 @@ static void begin_request(struct srpt_channel *ch, struct srpt_receive *recv, si
 		srpt_task_begin(r, recv->iu, len);
 }
 
-/* What does not count as a request. Return: the reason to log the initiator out; -1: none
- */
+/* Handle a message that is not a request. Return: the reason to log the initiator out; -1: none */
 static int64_t take_response(struct srpt_channel *ch, const u8 *iu, size_t len)
 {
 	struct wire_srp_i_logout message;
@@ -294,8 +289,7 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 		take_message(ch, recv, wc->byte_len);
 }
 
-/* --- the completion queue
- * ------------------------------------------------------------------------ */
+/* --- the completion queue --- */
 
 static void drain_cq(struct srpt_channel *ch)
 {
@@ -327,8 +321,7 @@ static void drain_work(struct rt_work *work)
 	drain_cq(container_of(work, struct srpt_channel, drain));
 }
 
-/* --- the queue pair
- * --------------------------------------------------------------------------------- */
+/* --- the queue pair --- */
 
 static int change_state(struct srpt_channel *ch, enum ib_qp_state state, u32 psn)
 {
@@ -391,8 +384,7 @@ static void close_queues(struct srpt_channel *ch)
 		ib_destroy_cq(ch->cq);
 }
 
-/* --- its beginning and end
- * ------------------------------------------------------------------------------ */
+/* --- its beginning and end --- */
 
 static void end_work(struct rt_work *work)
 {
@@ -453,11 +445,11 @@ void srpt_channel_close(struct srpt_channel *ch)
 	rt_work_cancel(&ch->end);
 	ib_destroy_cm_id(ch->cm);
 	list_for_each_entry(r, &ch->requests, node) {
-		r->in_flight = 0; /* nothing completes any more */
+		r->in_flight = 0; /* the queue pair is destroyed: there are no further completions */
 		r->answered = true;
 		srpt->held_bytes -= r->held_bytes;
 		r->held_bytes = 0;
-		srpt_task_forget(r); /* its own channel's commands, too, wait for none */
+		srpt_task_forget(r); /* commands of this channel, too, do not notify it any more */
 	}
 	list_del(&ch->node);
 	srpt->nr_channels--;
@@ -466,7 +458,7 @@ void srpt_channel_close(struct srpt_channel *ch)
 		free_channel(ch);
 		return;
 	}
-	/* the last of them frees the channel, at once or when its disk is done with it */
+	/* the last request frees the channel, at once or when its disk has performed the command */
 	list_for_each_entry_safe(r, next, &ch->requests, node) {
 		bool last = ch->requests.next == ch->requests.prev;
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Commands: each step of srp/target.h is begun here, and the next one when it is over.
- * Data moves by up to SRPT_MOVES RDMA requests at once; the answer follows RDMA WRITEs
- * without waiting for them, since a reliable connection keeps their order.
+ * Commands. srp/target.h has the steps of a command; each step is begun here when the
+ * previous one has ended. Data are transferred by up to SRPT_MOVES outstanding RDMA requests.
+ * The answer is posted behind RDMA WRITEs without waiting for their completion, since a
+ * reliable connection preserves the order.
  */
 #include "ulp/srpt/private.h"
 #include "ulp/srpt/trace.h"
 
 static void run(struct srpt_request *r);
 
-/* --- memory
- * ------------------------------------------------------------------------------- */
+/* --- memory --- */
 
-/* Return: a buffer that counts as the target's; NULL: too much is held */
+/* Return: a buffer, whose size counts against the target's limit; NULL: the limit is reached */
 static u8 *hold(struct srpt_request *r, size_t bytes)
 {
 	struct srpt *srpt = r->channel->srpt;
@@ -41,8 +41,7 @@ void srpt_command_drop(struct srpt_request *r)
 		srpt_unit_release(r->unit);
 }
 
-/* --- RDMA
- * ------------------------------------------------------------------------------------ */
+/* --- RDMA --- */
 
 static void moved(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -51,7 +50,7 @@ static void moved(struct ib_cq *cq, struct ib_wc *wc)
 	r->in_flight--;
 	if (wc->status != IB_WC_SUCCESS) {
 		r->answered =
-			true; /* the queue pair is in error: nobody hears an answer */
+			true; /* the queue pair is in the error state: no answer can be sent */
 		srpt_channel_end(r->channel);
 	} else if (!r->answered && r->moving) {
 		run(r);
@@ -60,7 +59,8 @@ static void moved(struct ib_cq *cq, struct ib_wc *wc)
 	srpt_request_finish(r);
 }
 
-/* Return: where the next bytes of the data are; a table is its own descriptor */
+/* Find the next bytes of the initiator's memory; a table of descriptors is described by the command.
+ * Return: 0; -errno: there is no descriptor for them */
 static int find_segment(const struct srpt_request *r, struct wire_srp_desc *segment)
 {
 	const struct srp_command *c = &r->command;
@@ -107,7 +107,7 @@ static int post_move(struct srpt_request *r, const struct wire_srp_desc *segment
 	return ret;
 }
 
-/* Return: is the step over? */
+/* Post further RDMA requests. Return: true if the step has ended */
 static bool move(struct srpt_request *r)
 {
 	struct srpt_move *m = &r->move;
@@ -115,7 +115,7 @@ static bool move(struct srpt_request *r)
 	while (m->at < m->bytes && !r->command.aborted && r->in_flight < SRPT_MOVES) {
 		struct wire_srp_desc segment;
 
-		if (find_segment(r, &segment)) { /* they describe less than they say */
+		if (find_segment(r, &segment)) { /* the descriptors describe less than their total length */
 			r->command.bad_fields = true;
 			m->bytes = m->at;
 			break;
@@ -144,10 +144,10 @@ static bool begin_move(struct srpt_request *r, enum ib_wr_opcode opcode, u8 **bu
 	return true;
 }
 
-/* --- execution
- * --------------------------------------------------------------------------------- */
+/* --- execution --- */
 
-/* The unit attention is in the hands of one command at a time. */
+/* Return: the nexus of the command. While a command is performed, it has the unit attention of the
+ * nexus, so that no other command reports it (take_nexus(), return_nexus()). */
 static struct scsi_nexus *nexus_of(struct srpt_request *r)
 {
 	return r->unit ? &r->channel->initiator->nexus[r->unit->lun] : NULL;
@@ -170,7 +170,7 @@ static void return_nexus(struct srpt_request *r)
 		*nexus = r->nexus;
 }
 
-/* It was told of all units (SPC-4 6.33). */
+/* The initiator has got the list of all units, which clears the unit attention (SPC-4 6.33). */
 static void note_listing(struct srpt_request *r)
 {
 	struct srpt_initiator *i = r->channel->initiator;
@@ -194,8 +194,8 @@ static void execute(struct srpt_job *job)
 		scsi_perform(&r->target, &r->command.task);
 }
 
-/* Reads and writes run beside each other. All else runs alone: SYNCHRONIZE CACHE, what compares
- * or discards, and reservations. */
+/* Reads and writes may run at the same time. All other commands run alone: SYNCHRONIZE CACHE,
+ * commands that compare or discard, and reservations. */
 static enum srpt_job_order order_of(const struct srpt_request *r)
 {
 	const struct srp_command *c = &r->command;
@@ -210,7 +210,7 @@ static void executed(struct srpt_job *job)
 	r->executing = false;
 	srpt_line_leave(r);
 	return_nexus(r);
-	if (r->channel->ending) { /* nobody hears an answer */
+	if (r->channel->ending) { /* no answer can be sent */
 		r->answered = true;
 		srpt_request_finish(r);
 		return;
@@ -220,7 +220,7 @@ static void executed(struct srpt_job *job)
 	run(r);
 }
 
-/* Return: is the step over? */
+/* Begin to perform the command. Return: true if the step has ended */
 static bool begin_execution(struct srpt_request *r)
 {
 	struct srpt *srpt = r->channel->srpt;
@@ -229,8 +229,8 @@ static bool begin_execution(struct srpt_request *r)
 	if (!srpt_line_turn(r))
 		return false;
 	if (srpt_unit_of(srpt, r->command.cmd.lun) != r->unit) {
-		/* The LUN has lost its unit, or has another one than when the command came: the
-		 * initiator is told of that otherwise. */
+		/* The LUN has no unit any more, or another one than when the command arrived. The
+		 * initiator gets a unit attention for that. */
 		srp_command_fail(&r->command, SCSI_BUSY, SCSI_NO_SENSE);
 		return false;
 	}
@@ -261,9 +261,7 @@ static bool begin_execution(struct srpt_request *r)
 	return false;
 }
 
-/* --- steps
- * ----------------------------------------------------------------------------------------
- */
+/* --- steps --- */
 
 static void finish_move(struct srpt_request *r)
 {
@@ -318,7 +316,7 @@ static void begin_step(struct srpt_request *r)
 	}
 }
 
-/* Go on until something has to be waited for, or the command is over. */
+/* Perform the steps of the command until it has ended, or a step has to wait. */
 static void run(struct srpt_request *r)
 {
 	while (!r->answered && !r->executing && !r->waiting) {
@@ -341,8 +339,9 @@ void srpt_command_go_on(struct srpt_request *r)
 	run(r);
 }
 
-/* The disk is not asked for more than it has begun; what it has begun holds up what comes later,
- * because it may be a write of which the initiator does not know that it is under way. */
+/* If the disk has not begun to perform the command, do not perform it. Otherwise let later commands
+ * wait until it has ended, because it may be a write, and the initiator does not know that it is
+ * still being performed. */
 void srpt_command_abandon(struct srpt_request *r)
 {
 	if (r->executing && srpt_worker_cancel(r->unit->worker, &r->job)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The file in which the reservations of a unit outlast softibd (APTPL). It has two slots, which
- * are written in turns, so that a write that is cut off by a loss of power leaves the state
- * before it. A slot, in network byte order:
+ * The file that preserves the reservations of a unit beyond the end of softibd (APTPL). It has two slots,
+ * which are written alternately, so that the previous state remains if a loss of power interrupts a write.
+ * A slot, in network byte order:
  *
  *  bytes    what
  *  8        SIGNATURE
@@ -28,7 +28,7 @@
 
 _Static_assert(HEAD_BYTES + SCSI_SAVED_BYTES <= SLOT_BYTES, "a slot has room for all");
 
-/* Return: bytes of the state in @slot; -1: there is none */
+/* Return: the length of the state in @slot; -1: there is none */
 static ssize_t check_slot(u8 slot[SLOT_BYTES])
 {
 	const u32 bytes = get_be32(slot + 16), crc = get_be32(slot + CRC_AT);
@@ -39,7 +39,8 @@ static ssize_t check_slot(u8 slot[SLOT_BYTES])
 	return crc32_gzip_refl(0, slot, HEAD_BYTES + bytes) == crc ? (ssize_t)bytes : -1;
 }
 
-/* Return: has the slot a state that is newer than unit->kept_serial? Then it is the unit's. */
+/* If the slot has a state that is newer than unit->kept_serial, make it the unit's state. Return:
+ * true if it has */
 static bool load_slot(struct srpt_unit *unit, unsigned int i)
 {
 	u8 slot[SLOT_BYTES] = {0};

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The order of a unit's commands (SAM-5 8.6). Commands are performed as soon as their data are
- * there, reads and writes several at a time, so that one overtakes another. Each stands in its
- * unit's line, in the order of arrival, until it is performed. Barriers limit the overtaking:
+ * The order of a unit's commands (SAM-5 8.6). A command is performed as soon as its data have arrived, and
+ * several reads and writes are performed at a time, so that one may overtake another. Each command is in
+ * its unit's line, in the order of arrival, until it has been performed. Barriers limit the overtaking:
  *
  *  barrier     a command that is                   waits for                what waits for it
  *  ordered     ORDERED                             all that came before     all behind, but for HEAD OF QUEUE
  *  held        being performed, and was sent by    -                        all behind
  *              a channel that is gone
  *
- * A write of the second kind could otherwise be stored over a newer one: the initiator logs in
- * anew, repeats it, and goes on.
+ * Without the second kind of barrier, an old write could be stored over a newer one: the initiator logs in
+ * again, repeats the old write, and then sends the newer one.
  */
 #include "ulp/srpt/private.h"
 
@@ -57,7 +57,7 @@ void srpt_line_hold(struct srpt_request *r)
 		set_barrier(r);
 }
 
-/* @other came before @r. */
+/* Does @r have to wait for @other, which arrived before it? */
 static bool waits_for(const struct srpt_request *r, const struct srpt_request *other)
 {
 	if (is_ordered(r))
@@ -104,7 +104,7 @@ void srpt_line_recall(struct srpt_request *r)
 		rt_work_queue(r->unit->rt, &r->unit->turn);
 }
 
-/* Return: the first that waits, and has to no more; NULL */
+/* Return: the first waiting command that does not have to wait any more; NULL */
 static struct srpt_request *next_turn(struct srpt_unit *unit)
 {
 	struct srpt_request *r;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Connections: a request to connect carries a login, and its answer the login's. */
+/* Connections. The private data of a connection request is an SRP login request, and that of its
+ * answer is the response to the login. */
 #include <errno.h>
 
 #include "base/bytes.h"
 #include "ulp/srpt/private.h"
 #include "ulp/srpt/trace.h"
 
-#define RNR_RETRY 7 /* without end */
+#define RNR_RETRY 7 /* 7 means that there is no limit */
 
-/* --- initiators
- * --------------------------------------------------------------------------- */
+/* --- initiators --- */
 
 static struct srpt_initiator *find_initiator(struct srpt *srpt, const u8 id[16])
 {
@@ -21,7 +21,7 @@ static struct srpt_initiator *find_initiator(struct srpt *srpt, const u8 id[16])
 	return NULL;
 }
 
-/* A new I_T nexus finds every unit just powered on (SAM-5 5.14). */
+/* For a new I_T nexus, every unit reports the unit attention of a power on (SAM-5 5.14). */
 static struct srpt_initiator *join_initiator(struct srpt *srpt, const u8 id[16])
 {
 	struct srpt_initiator *i = find_initiator(srpt, id);
@@ -48,8 +48,7 @@ void srpt_initiator_leave(struct srpt_initiator *initiator)
 	rt_free(initiator);
 }
 
-/* --- logins
- * --------------------------------------------------------------------------------- */
+/* --- logins --- */
 
 static void describe_port(struct srpt *srpt, const struct srp_login *login,
 			  struct srp_port *port)
@@ -150,7 +149,7 @@ static int reject(struct ib_cm_id *cm, struct srp_login *login,
 	trace(cm, login, port, reason);
 	bytes = srp_login_answer(login, port, answer);
 	ib_send_cm_rej(cm, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0, answer, (u8)bytes);
-	return 1; /* destroys @cm */
+	return 1; /* the caller destroys @cm */
 }
 
 static int on_request(struct ib_cm_id *cm, const struct ib_cm_event *event)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Targets and their units: made, found, ended. */
+/* Targets and their logical units: their creation, search and end. */
 #include <errno.h>
 
 #include "base/bytes.h"
@@ -12,8 +12,7 @@ static struct srpt_fabric *fabric_of(const struct rt *rt)
 	return rt_local(rt, RT_LOCAL_SRPT);
 }
 
-/* --- units
- * ------------------------------------------------------------------------------ */
+/* --- units --- */
 
 struct srpt_unit *srpt_unit_of(struct srpt *srpt, const u8 lun[8])
 {
@@ -29,8 +28,8 @@ void srpt_unit_release(struct srpt_unit *unit)
 		rt_work_queue(unit->rt, &unit->gone);
 }
 
-/* Each initiator learns of it twice: at once, by an asynchronous event on one of its channels,
- * and by the unit attention that its next command at any unit meets (SPC-4 6.33). */
+/* Tell all initiators that the units have changed. Each gets an asynchronous event on one of its
+ * channels at once, and a unit attention with its next command for any unit (SPC-4 6.33). */
 static void tell_of_units(struct srpt *srpt)
 {
 	struct srpt_initiator *i;
@@ -62,8 +61,8 @@ static void detach_unit(struct srpt *srpt, unsigned int lun)
 		srpt_unit_free(unit);
 }
 
-/* A name that another adapter, LUN or medium would not have (FNV-1a of the three): hosts that
- * find another one know that it is not the disk that they used. */
+/* Return: a name made from adapter, LUN and medium (FNV-1a of the three), so that a host can tell
+ * from the name that a LUN is not the same disk any more. */
 static u64 name_unit(const u64 parts[3])
 {
 	const u8 *byte = (const u8 *)parts;
@@ -88,8 +87,7 @@ static void attach_unit(struct srpt *srpt, struct srpt_unit *unit, unsigned int 
 	srpt->nr_units++;
 }
 
-/* --- targets
- * ------------------------------------------------------------------------------ */
+/* --- targets --- */
 
 static struct srpt_adapter *find_adapter(struct ib_device *device)
 {
@@ -111,7 +109,7 @@ static void close_adapter(struct srpt_adapter *adapter)
 	rt_free(adapter);
 }
 
-/* Return: the adapter's, also the first time; NULL: no memory */
+/* Return: the adapter of @device, which is made if need be; NULL: no memory */
 static struct srpt_adapter *open_adapter(struct ib_device *device)
 {
 	struct srpt_adapter *a = find_adapter(device);
@@ -126,7 +124,7 @@ static struct srpt_adapter *open_adapter(struct ib_device *device)
 	return a;
 }
 
-/* It came or went: the last one ends what the targets share. */
+/* A target was added or removed: announce it, or free the adapter if it was the last one. */
 static void follow_targets(struct srpt_adapter *adapter)
 {
 	adapter->change_id++;
@@ -146,7 +144,7 @@ static void close_target(struct srpt *srpt)
 	while (!list_empty(&srpt->channels))
 		srpt_channel_close(
 			list_first_entry(&srpt->channels, struct srpt_channel, node));
-	/* those of channels with commands in work stay without a target */
+	/* initiators whose channels still have commands exist longer than the target */
 	list_for_each_entry_safe(initiator, next, &srpt->initiators, node)
 		list_del(&initiator->node);
 	for (unsigned int lun = 0; lun < SCSI_MAX_LUNS; lun++)
@@ -158,7 +156,7 @@ static void close_target(struct srpt *srpt)
 	rt_free(srpt);
 }
 
-/* Let the adapter answer for @srpt. Return: 0; -errno */
+/* Let the adapter's device management agent report @srpt. Return: 0; -errno */
 static int publish(struct srpt *srpt)
 {
 	struct srpt_adapter *adapter = srpt->adapter;
@@ -170,7 +168,7 @@ static int publish(struct srpt *srpt)
 	return 0;
 }
 
-/* Return: 0 and *@srpt; -errno */
+/* Create the target in a slot. Return: 0 and *@srpt; -errno */
 static int open_target(struct ib_device *device, unsigned int slot, struct srpt **srpt)
 {
 	struct srpt *s = rt_zalloc(sizeof(*s));
@@ -268,8 +266,7 @@ int srpt_remove(struct ib_device *device, unsigned int slot)
 	return ret;
 }
 
-/* --- looking
- * ------------------------------------------------------------------------------- */
+/* --- search --- */
 
 struct srpt *srpt_find(struct ib_device *device, unsigned int slot)
 {
@@ -339,8 +336,7 @@ int srpt_each_channel(struct srpt *srpt,
 	return ret;
 }
 
-/* --- devices
- * --------------------------------------------------------------------------------- */
+/* --- devices --- */
 
 static int add_device(struct ib_device *device)
 {

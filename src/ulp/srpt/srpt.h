@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * SRP target: files, block devices and memory of softibd's user as SCSI disks, an
- * upper-level protocol on the midlayer's interface. An adapter has a target for each I/O controller
- * in the slots of its I/O unit, 1 to SRP_CONTROLLERS, which listens on all of its ports. The protocol is in srp/, the disk in scsi/.
+ * The SRP target, an upper-level protocol on the midlayer's interface. It exports files, block
+ * devices and memory of softibd's user as SCSI disks. The I/O unit of an adapter has SRP_CONTROLLERS
+ * slots, and each I/O controller in a slot is a target, which listens on all ports of the adapter.
+ * src/srp has the protocol, src/scsi the disk.
  */
 #ifndef SOFTIB_ULP_SRPT_H
 #define SOFTIB_ULP_SRPT_H
@@ -13,14 +14,14 @@
 
 struct srpt;
 
-/** struct srpt_unit_config - a unit
- *  @slot: of its target
+/** struct srpt_unit_config - the parameters of a logical unit
+ *  @slot: slot of its target
  *  @fd: a file, a block device or a memfd
- *  @kept_fd: a file, empty at first, in which its reservations outlast the unit; -1: none
- *  @name: for people
+ *  @kept_fd: a file, empty at first, that preserves its reservations; -1: none
+ *  @name: its name for users
  *  @block_bytes: 512 or 4096
  *  @read_only: writes are refused
- *  @write_through: what is acknowledged is on the medium
+ *  @write_through: a write is acknowledged when it is on the medium
  *  @sparse: blocks can be discarded; those of a memfd always can */
 struct srpt_unit_config {
 	unsigned int slot;
@@ -30,7 +31,7 @@ struct srpt_unit_config {
 	bool read_only, write_through, sparse;
 };
 
-/** struct srpt_unit_info - a unit, for people */
+/** struct srpt_unit_info - attributes of a unit that softib shows to users */
 struct srpt_unit_info {
 	unsigned int lun;
 	const char *name;
@@ -39,7 +40,7 @@ struct srpt_unit_info {
 	bool read_only, write_through, sparse, in_memory, keeps_reservations;
 };
 
-/** struct srpt_channel_info - a channel, for people */
+/** struct srpt_channel_info - attributes of a channel that softib shows to users */
 struct srpt_channel_info {
 	u8 initiator[16];
 	union ib_gid gid;
@@ -51,22 +52,21 @@ struct srpt_channel_info {
 /** srpt_init() - start the targets of the fabric whose loop is @rt, after ib_cm_init()
  *  Return: 0; -ENOMEM; -EEXIST: they were started already */
 int srpt_init(struct rt *rt);
-/** srpt_cleanup() - end all targets of the fabric. Waits for commands that a medium has in work */
+/** srpt_cleanup() - end all targets of the fabric. Waits until no medium performs a command any more */
 void srpt_cleanup(struct rt *rt);
 
 /**
- * srpt_unit_add() - serve one more unit from an adapter; the first one starts its target
- * @lun: set to its logical unit number
- * config->fd and config->kept_fd are the unit's from now on, unless it fails.
- * Return: 0; -ENODEV no such adapter; -EINVAL neither a file nor a block device, or
- * smaller than a block; -EACCES not open for writing; -ENOSPC SCSI_MAX_LUNS units; -EBUSY
- * a program has the device management class of a port; -ENOTSUP memory cannot keep
- * reservations; -EBADMSG, -ETXTBSY, -EBADF config->kept_fd has something else, is that of another
- * unit, is no file; -ENOMEM; -errno
+ * srpt_unit_add() - add a logical unit to a target; the first one starts the target
+ * @lun: set to its logical unit number On success, the unit owns config->fd and config->kept_fd.
+ * Return: 0; -ENODEV: there is no such adapter; -EINVAL: fd is neither a file nor a block device, or
+ * is smaller than a block; -EACCES: it is not open for writing; -ENOSPC: there are SCSI_MAX_LUNS
+ * units; -EBUSY: a program has registered the device management class of a port; -ENOTSUP:
+ * reservations of a unit in memory cannot be preserved; -EBADMSG: kept_fd has other contents;
+ * -ETXTBSY: another unit uses it; -EBADF: it is not a regular file; -ENOMEM; -errno
  */
 int srpt_unit_add(struct ib_device *device, const struct srpt_unit_config *config,
 		  unsigned int *lun);
-/** srpt_unit_remove() - the last one ends the target. Return: 0; -ENOENT */
+/** srpt_unit_remove() - remove a logical unit; the last one ends the target. Return: 0; -ENOENT */
 int srpt_unit_remove(struct ib_device *device, unsigned int slot, unsigned int lun);
 /** srpt_remove() - end the target in @slot (0: all of the adapter's). Its initiators are
  *  disconnected. Return: 0; -ENOENT */
@@ -74,11 +74,12 @@ int srpt_remove(struct ib_device *device, unsigned int slot);
 
 /** srpt_find() - Return: the target in a slot of an adapter; NULL */
 struct srpt *srpt_find(struct ib_device *device, unsigned int slot);
-/** srpt_guid() - the target's I/O controller GUID; the identifier extension of its port,
- * too */
+/** srpt_guid() - Return: the target's I/O controller GUID, which is also the identifier extension of
+ *  its SRP target port */
 u64 srpt_guid(const struct srpt *srpt);
 u64 srpt_service_id(const struct srpt *srpt);
-/** srpt_each_unit(), srpt_each_channel() - until @fn returns non-zero: that; else 0 */
+/** srpt_each_unit(), srpt_each_channel() - call @fn for each, until it returns non-zero. Return: the
+ *  last value of @fn; 0: there is none */
 int srpt_each_unit(struct srpt *srpt,
 		   int (*fn)(void *ctx, const struct srpt_unit_info *info), void *ctx);
 int srpt_each_channel(struct srpt *srpt,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Task management (SRP 6.10, SAM-5 7). A function is answered when the commands that it
- * aborts are over: what a disk has begun is not taken back, what it has not is. An aborted command of the
- * same channel has no answer of its own; the function's returns its request to the
- * initiator. One of another channel is answered with TASK ABORTED.
+ * Task management (SRP 6.10, SAM-5 7). A function is answered when all commands that it aborts have
+ * ended. A command that a disk has begun to perform is completed; one that it has not begun is taken
+ * back. An aborted command of the same channel is not answered; the answer to the function returns
+ * its credit to the initiator. An aborted command of another channel is answered with TASK ABORTED.
  */
 #include "ulp/srpt/private.h"
 #include "ulp/srpt/trace.h"
@@ -65,8 +65,7 @@ static void abort_of_channel(struct srpt_request *by, struct srpt_channel *ch,
 			abort_command(by, c);
 }
 
-/* --- functions: each aborts what it concerns
- * -------------------------------------------------- */
+/* --- functions: each aborts what it concerns --- */
 
 static void abort_task(struct srpt_request *r, struct srpt_unit *unit)
 {
@@ -97,8 +96,8 @@ static void tell_others(struct srpt_request *r, const struct srpt_unit *unit,
 			i->nexus[unit->lun].attention = attention;
 }
 
-/* Those of others are answered with TASK ABORTED (TAS of the control mode page), so that no unit
- * attention tells of it (SAM-5 5.6). */
+/* Abort all commands on the unit. Those of other initiators are answered with TASK ABORTED (TAS of
+ * the control mode page), so that these need no unit attention (SAM-5 5.6). */
 static void clear_task_set(struct srpt_request *r, struct srpt_unit *unit)
 {
 	struct srpt_channel *ch;
@@ -124,7 +123,8 @@ static const struct {
 	{WIRE_SRP_LUN_RESET, reset_unit},
 };
 
-/* Return: the code of the answer; OK: it follows when all that was aborted is over */
+/* Perform the function. Return: the code of its answer. OK is sent when all aborted commands have
+ * ended */
 static enum wire_srp_response perform(struct srpt_request *r)
 {
 	struct srpt_unit *unit = srpt_unit_of(r->channel->srpt, r->task.lun);

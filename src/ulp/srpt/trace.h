@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The trace points of the SRP target (runtime/trace.h). An initiator is told by its port
+/* The trace points of the SRP target (runtime/trace.h). An initiator is identified by its port
  * identifier. */
 #ifndef SOFTIB_ULP_SRPT_TRACE_H
 #define SOFTIB_ULP_SRPT_TRACE_H
@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "runtime/trace.h"
 
-/** SRPT_TRACE_AT() - of a struct srpt_channel; one that is closed has no device any more */
+/** SRPT_TRACE_AT() - the place of a struct srpt_channel; one that is closed has no device any more */
 #define SRPT_TRACE_AT(ch)                                                                \
 	((ch)->srpt ? RT_TRACE_AT((ch)->srpt->device, (ch)->port_num)                    \
 		    : (struct rt_trace_at){.rt = (ch)->rt})

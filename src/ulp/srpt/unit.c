@@ -15,7 +15,7 @@
 
 #include "ulp/srpt/private.h"
 
-/* A quota is a full disk. */
+/* Report an exceeded quota like a full disk. */
 static int error_of(int error)
 {
 	return error == EDQUOT ? -ENOSPC : -error;
@@ -30,7 +30,7 @@ static int medium_read(void *ctx, uint64_t offset, void *to, size_t bytes)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) /* it was cut shorter than it was when the unit was added */
+		if (n <= 0) /* the file was truncated since the unit was added */
 			return n ? error_of(errno) : -EIO;
 		to = (char *)to + n;
 		offset += (uint64_t)n;
@@ -101,7 +101,7 @@ static const struct scsi_backend thin = {
 	.discard = medium_discard,
 };
 
-/* Return: 0, *@bytes, the size of what may be a unit, and *@file, which names it; -errno */
+/* Check the file of a unit. Return: 0, and *@bytes is its size, *@file identifies it; -errno */
 static int measure(int fd, bool read_only, u64 *bytes, u64 *file)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -122,7 +122,7 @@ static int measure(int fd, bool read_only, u64 *bytes, u64 *file)
 	return ioctl(fd, BLKGETSIZE64, bytes) ? -errno : 0;
 }
 
-/* only files in memory can be sealed */
+/* Is the file in memory? Only such files have seals. */
 static bool is_memory(int fd)
 {
 	return fcntl(fd, F_GET_SEALS) >= 0;

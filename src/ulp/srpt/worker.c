@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The mutex protects the two lists, the counts and the flags. No thread has it while it runs
- * a job, so that the loop waits for it only as long as another thread needs to move a
- * list.
+ * The mutex protects the two lists, the counts and the flags. No thread holds it while it runs a
+ * job, so the loop waits for it only as long as another thread takes a job from a list or adds one.
  */
 #include "ulp/srpt/worker.h"
 
@@ -21,9 +20,9 @@ struct srpt_worker {
 	/* --- protected by mutex --- */
 	struct list_head todo, done;
 	uint32_t nr_todo, nr_idle, running;
-	bool alone; /* the one that runs has to */
+	bool alone; /* a job of the kind SRPT_ALONE is running */
 	bool stop;
-	/* --- the loop's --- */
+	/* --- used by the loop only --- */
 	pthread_t thread[SRPT_THREADS];
 	uint32_t nr_threads;
 	uint32_t nr_jobs;
@@ -38,7 +37,7 @@ static void leave_queue(struct srpt_worker *w, struct srpt_job *job)
 	w->nr_todo--;
 }
 
-/* Return: the next job, which counts as running; NULL: none may run now */
+/* Take the next job, which is counted as running. Return: NULL: none may run now */
 static struct srpt_job *begin_job(struct srpt_worker *w)
 {
 	struct srpt_job *job;
@@ -64,7 +63,8 @@ static void end_job(struct srpt_worker *w, struct srpt_job *job)
 		pthread_cond_broadcast(&w->wake);
 	w->alone = false;
 	list_add_tail(&job->node, &w->done);
-	/* fails only if the counter is full, and then it is readable */
+	/* This fails only if the counter has its maximum; then the descriptor is readable in any
+	 * case. */
 	n = write(w->event_fd, &one, sizeof(one));
 	(void)n;
 }
@@ -117,7 +117,7 @@ static void on_event(struct rt_io *io, bool readable, bool writable)
 	deliver(container_of(io, struct srpt_worker, io));
 }
 
-/* Signals are the loop's. */
+/* All signals are blocked in the threads, so that the loop handles them. */
 static int start_thread(struct srpt_worker *w)
 {
 	sigset_t all, before;
@@ -171,10 +171,10 @@ void srpt_worker_add(struct srpt_worker *w, struct srpt_job *job)
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->mutex);
 	if (busy && w->nr_threads < SRPT_THREADS)
-		start_thread(w); /* without it, those that there are do the job */
+		start_thread(w); /* if this fails, an existing thread runs the job */
 }
 
-/* What it kept from beginning may be next. */
+/* A job that had to wait for @job may be able to run now, so the threads are woken. */
 bool srpt_worker_cancel(struct srpt_worker *w, struct srpt_job *job)
 {
 	bool waits;

@@ -10,21 +10,21 @@
 
 #include "runtime/rt.h"
 
-#define SRPT_THREADS 8 /* of a worker, at most; they start when jobs have to wait */
+#define SRPT_THREADS 8 /* the most threads of a worker; a thread is started when a job has to wait */
 
 struct srpt_worker;
 
-/** enum srpt_job_order - against the other jobs of the worker */
+/** enum srpt_job_order - the order of a job and the other jobs of the worker */
 enum srpt_job_order {
-	SRPT_ALONE,  /* when those before it are done; those behind it wait for it */
-	SRPT_BESIDE, /* at the same time as others that may */
+	SRPT_ALONE,  /* it waits for all jobs before it, and all jobs behind it wait for it */
+	SRPT_BESIDE, /* it may run at the same time as other jobs of this kind */
 };
 
 /** struct srpt_job - the owner embeds it and keeps it until done()
- *  @first: before all that have not begun
- *  @waits: the worker's: it has not begun
- *  @run: in a thread
- *  @done: in the loop */
+ *  @first: run it before all jobs that have not begun
+ *  @waits: set by the worker: the job has not begun
+ *  @run: called by a thread
+ *  @done: called by the loop after @run */
 struct srpt_job {
 	struct list_head node;
 	enum srpt_job_order order;
@@ -41,7 +41,7 @@ void srpt_worker_add(struct srpt_worker *worker, struct srpt_job *job);
 bool srpt_worker_cancel(struct srpt_worker *worker, struct srpt_job *job);
 /** srpt_worker_finish() - wait until all jobs are done */
 void srpt_worker_finish(struct srpt_worker *worker);
-/** srpt_worker_stop() - end the threads, which have no job. Not from within done() */
+/** srpt_worker_stop() - end the threads. Context: there is no job; not from done() */
 void srpt_worker_stop(struct srpt_worker *worker);
 
 #endif
