@@ -73,11 +73,11 @@ struct daemon {
 	struct rt *rt;
 	int lock_fd;
 	struct topology *topo;
-	struct topo_plan addresses; /* of @topo */
+	struct topo_plan addresses; /* the address plan of @topo */
 	struct fabric *fab;
 	struct hca_set *adapters;
 	struct hca **hca; /* by node; NULL for switches */
-	bool *polled;	  /* by node; NULL: no adapter is */
+	bool *polled;	  /* by node; NULL: no adapter is polled */
 	struct removal *removals; /* adapters that are being removed */
 	struct modules *modules;
 	uint32_t min_ack_timeout_us;
@@ -158,7 +158,7 @@ static uint32_t parse_min_ack_timeout(struct argp_state *state, const char *arg)
 	return (uint32_t)us;
 }
 
-/* the last component of the directory */
+/* Set the name of the fabric to the last component of its directory. */
 static void name_by_dir(struct options *opt)
 {
 	const char *end = opt->dir + strlen(opt->dir), *start;
@@ -168,6 +168,16 @@ static void name_by_dir(struct options *opt)
 	for (start = end; start > opt->dir && start[-1] != '/';)
 		start--;
 	snprintf(opt->name, sizeof(opt->name), "%.*s", (int)(end - start), start);
+}
+
+/* Return: true if @arg is @other; false if it is @usual. Any other argument ends softibd with an
+ * error. */
+static bool parse_choice(struct argp_state *state, const char *option, const char *arg,
+			 const char *usual, const char *other)
+{
+	if (strcmp(arg, usual) && strcmp(arg, other))
+		argp_error(state, "--%s takes %s or %s, not '%s'", option, usual, other, arg);
+	return !strcmp(arg, other);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -186,17 +196,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		opt->topology = arg;
 		return 0;
 	case 'l':
-		if (strcmp(arg, "infiniband") && strcmp(arg, "ethernet"))
-			argp_error(state, "--link-layer takes infiniband or ethernet, not '%s'",
-				   arg);
-		opt->ethernet = !strcmp(arg, "ethernet");
+		opt->ethernet = parse_choice(state, "link-layer", arg, "infiniband", "ethernet");
 		return 0;
 	case 'v':
 		opt->vlans = arg;
 		return 0;
 	case 'n':
-		if (strcmp(arg, "node") && strcmp(arg, "host"))
-			argp_error(state, "--net takes node or host, not '%s'", arg);
+		parse_choice(state, "net", arg, "node", "host");
 		opt->net = arg;
 		return 0;
 	case 'i':
@@ -204,9 +210,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--ip: %s", err);
 		return 0;
 	case 'I':
-		if (strcmp(arg, "datagram") && strcmp(arg, "connected"))
-			argp_error(state, "--ipoib-mode takes datagram or connected, not '%s'", arg);
-		opt->ipoib_connected = !strcmp(arg, "connected");
+		opt->ipoib_connected =
+			parse_choice(state, "ipoib-mode", arg, "datagram", "connected");
 		return 0;
 	case 'P':
 		opt->polled = arg;
@@ -247,7 +252,7 @@ static int fail(const char *what, int ret)
 	return ret;
 }
 
-/* each program needs a few descriptors, so raise the limit to its maximum */
+/* Raise the limit on descriptors to its maximum, because each program needs a few. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -290,7 +295,7 @@ static int make_adapters(struct daemon *d, const struct profile *profile)
 	d->hca = calloc((size_t)d->topo->num_nodes, sizeof(*d->hca));
 	if (!d->hca)
 		return -ENOMEM;
-	/* the adapters of a host in their order, which programs see */
+	/* the order of the adapters of a host is visible to programs */
 	for (int i = 0; i < d->topo->num_nodes && !ret; i++)
 		if (d->topo->node[i].kind == TOPO_CA && d->topo->node[i].host == i)
 			ret = make_adapters_of(d, i);
@@ -330,7 +335,7 @@ static struct removal *find_removal(struct daemon *d, int node)
 	return r;
 }
 
-/* on a fiber */
+/* Remove the adapter. This runs on a fiber, because remove() of a module may sleep. */
 static void remove_adapter(void *arg)
 {
 	struct removal *r = arg, **at = &r->d->removals;
@@ -347,7 +352,7 @@ static void remove_adapter(void *arg)
 	free(r);
 }
 
-/* hot-unplug an adapter, or bring it back in its initial state */
+/* Hot-unplug an adapter, or plug it in again in its initial state. */
 static int set_adapter(void *ctx, int node, bool present)
 {
 	struct daemon *d = ctx;
@@ -395,7 +400,7 @@ static void serve_faults(struct daemon *d)
 	fab_fault_ops_set(d->fab, &ops);
 }
 
-/* what the kernel's rxe counts of a port, as far as a fabric does */
+/* The counters of a port that both the kernel's rxe and a fabric have. */
 static const char *const counter_names[] = {"sent_pkts", "rcvd_pkts", "link_downed"};
 static const enum ag_counter counters[] = {AG_XMIT_PACKETS, AG_RCV_PACKETS, AG_LINK_DOWNED};
 
@@ -486,15 +491,20 @@ static void watch_signal(struct daemon *d, ev_signal *w, int number)
 	ev_signal_start(rt_posix_loop(d->rt), w);
 }
 
-static int bring_up(struct daemon *d, const struct options *opt)
+static int fail_with(const char *err, int ret)
+{
+	fprintf(stderr, "softibd: %s\n", err[0] ? err : strerror(-ret));
+	return ret;
+}
+
+/* Read the topology, and apply the options that refer to its nodes and ports. */
+static int load_topology(struct daemon *d, const struct options *opt)
 {
 	char err[512] = "";
 	int ret = topo_load(opt->topology, opt->name, &d->topo, err, sizeof(err));
 
-	if (ret) {
-		fprintf(stderr, "softibd: %s\n", err);
-		return ret;
-	}
+	if (ret)
+		return fail_with(err, ret);
 	if (d->topo->warning[0])
 		fprintf(stderr, "softibd: %s\n", d->topo->warning);
 	if (opt->ethernet)
@@ -506,53 +516,70 @@ static int bring_up(struct daemon *d, const struct options *opt)
 		ret = topo_plan_fit(&d->addresses, d->topo, err, sizeof(err));
 	if (!ret && opt->polled)
 		ret = polled_nodes(d->topo, opt->polled, &d->polled, err, sizeof(err));
-	if (ret) {
-		fprintf(stderr, "softibd: %s\n", err[0] ? err : strerror(-ret));
-		return ret;
-	}
-	ret = rt_posix_create(&d->rt);
+	return ret ? fail_with(err, ret) : 0;
+}
+
+static int make_fabric(struct daemon *d, const struct options *opt)
+{
+	char err[512] = "";
+	int ret = rt_posix_create(&d->rt);
+
 	if (ret)
 		return fail("cannot make an event loop", ret);
 	d->lock_fd = rundir_claim(opt->dir, err, sizeof(err));
-	if (d->lock_fd < 0) {
-		fprintf(stderr, "softibd: %s\n", err[0] ? err : strerror(-d->lock_fd));
-		return d->lock_fd;
-	}
+	if (d->lock_fd < 0)
+		return fail_with(err, d->lock_fd);
 	ret = fab_create(d->rt, d->topo, &d->fab);
 	if (!ret && topo_has_link(d->topo, true))
 		ret = fab_ethernet_start(d->fab, &d->addresses, &d->vlans);
-	if (ret)
-		return fail("cannot make the fabric", ret);
-	ret = ib_mad_init(d->rt);
-	if (ret)
-		return fail("cannot start the MAD layer", ret);
-	ret = ib_sa_init(d->rt);
-	if (ret)
-		return fail("cannot start the SA client", ret);
-	ret = ib_cm_init(d->rt);
-	if (ret)
-		return fail("cannot start the CM", ret);
-	ret = rdma_cm_init(d->rt);
-	if (!ret)
-		ret = hosts_create(d->rt, d->fab, &d->addresses, &d->vlans, &d->hosts);
-	if (ret)
-		return fail("cannot start the RDMA CM", ret);
+	return ret ? fail("cannot make the fabric", ret) : 0;
+}
+
+/* The midlayer and the upper-level protocols, in the order in which they are started: each uses only
+ * those before it. */
+static const struct {
+	int (*start)(struct rt *rt);
+	const char *error;
+} protocols[] = {
+	{ib_mad_init, "cannot start the MAD layer"},
+	{ib_sa_init, "cannot start the SA client"},
+	{ib_cm_init, "cannot start the CM"},
+	{rdma_cm_init, "cannot start the RDMA CM"},
+	{ipoib_init, "cannot start IP over InfiniBand"},
+	{eth_init, "cannot start Ethernet interfaces"},
+	{srpt_init, "cannot start the SRP target"},
+};
+
+static int start_protocols(struct daemon *d, const struct options *opt)
+{
+	int ret = 0;
+
 	ipoib_report_conflicts(control_report_conflict);
-	ret = ipoib_init(d->rt);
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++) {
+		ret = protocols[i].start(d->rt);
+		if (ret)
+			return fail(protocols[i].error, ret);
+	}
+	ret = hosts_create(d->rt, d->fab, &d->addresses, &d->vlans, &d->hosts);
 	if (ret)
-		return fail("cannot start IP over InfiniBand", ret);
-	ret = eth_init(d->rt);
-	if (ret)
-		return fail("cannot start Ethernet interfaces", ret);
-	ret = srpt_init(d->rt);
-	if (ret)
-		return fail("cannot start the SRP target", ret);
+		return fail("cannot make the host table of the RDMA CM", ret);
 	ret = srp_init(d->rt, opt->dir);
 	if (ret)
 		return fail("cannot start the SRP initiator", ret);
 	ret = modules_create(d->rt, opt->dir, &d->modules);
+	return ret ? fail("cannot start the loader of modules", ret) : 0;
+}
+
+static int bring_up(struct daemon *d, const struct options *opt)
+{
+	int ret = load_topology(d, opt);
+
+	if (!ret)
+		ret = make_fabric(d, opt);
+	if (!ret)
+		ret = start_protocols(d, opt);
 	if (ret)
-		return fail("cannot start the loader of modules", ret);
+		return ret;
 	ret = make_adapters(d, &opt->profile);
 	if (ret)
 		return fail("cannot make the adapters", ret);
@@ -562,8 +589,8 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	return make_endpoints(d, opt);
 }
 
-/* Modules are unloaded while everything else still works. softibd does not wait for one
- * that does not end. */
+/* Modules are unloaded while everything else still works. softibd does not wait for a module whose
+ * exit function does not return. */
 static void unload_modules(struct daemon *d)
 {
 	mono_t until = mono_add(rt_now(d->rt), UNLOAD_NS);
@@ -623,7 +650,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 		rt_posix_destroy(d->rt);
 }
 
-/* from now on, errors are logged there with the time */
+/* Write the log to a file in @dir, with the time of each line. */
 static void begin_log(const char *dir)
 {
 	static char path[PATH_MAX];
