@@ -256,6 +256,19 @@ enum ib_event_type {
 	IB_EVENT_GID_CHANGE,
 };
 
+/** enum ib_event_subject - the kind of object that an event is about */
+enum ib_event_subject {
+	IB_EVENT_OF_NONE,
+	IB_EVENT_OF_DEVICE,
+	IB_EVENT_OF_PORT,
+	IB_EVENT_OF_QP,
+	IB_EVENT_OF_CQ,
+	IB_EVENT_OF_SRQ,
+};
+
+/** ib_subject_of_event() - Return: what events of this type are about: they are affiliated with a QP, CQ or
+ *  SRQ, or are unaffiliated (IBA v1 11.6.3); IB_EVENT_OF_NONE: there is no such event */
+enum ib_event_subject ib_subject_of_event(enum ib_event_type event);
 /** ib_event_msg() - "port active" and so on, for people */
 const char *ib_event_msg(enum ib_event_type event);
 

@@ -140,20 +140,9 @@ void core_cache_destroy(struct ib_device *device)
 
 void core_cache_update(struct ib_device *device, const struct ib_event *event)
 {
-	switch (event->event) {
-	case IB_EVENT_PORT_ACTIVE:
-	case IB_EVENT_PORT_ERR:
-	case IB_EVENT_LID_CHANGE:
-	case IB_EVENT_PKEY_CHANGE:
-	case IB_EVENT_SM_CHANGE:
-	case IB_EVENT_CLIENT_REREGISTER:
-	case IB_EVENT_GID_CHANGE:
-		if (cache_of(device, event->element.port_num))
-			refresh(device, event->element.port_num);
-		break;
-	default:
-		break;
-	}
+	if (ib_subject_of_event(event->event) == IB_EVENT_OF_PORT &&
+	    cache_of(device, event->element.port_num))
+		refresh(device, event->element.port_num);
 }
 
 const struct ib_port_attr *core_cached_port(struct ib_device *device, u32 port_num)

@@ -34,63 +34,73 @@ static void call_handlers(struct ib_device *device, const struct ib_event *event
 	}
 }
 
-/* The object that each event is about. An event that is not in this table is about a port or the
- * device. */
-enum subject { SUBJECT_DEVICE, SUBJECT_QP, SUBJECT_CQ, SUBJECT_SRQ };
-
-static enum subject subject_of(enum ib_event_type type)
+enum ib_event_subject ib_subject_of_event(enum ib_event_type type)
 {
-	static const enum subject subjects[] = {
-		[IB_EVENT_CQ_ERR] = SUBJECT_CQ,
-		[IB_EVENT_QP_FATAL] = SUBJECT_QP,
-		[IB_EVENT_QP_REQ_ERR] = SUBJECT_QP,
-		[IB_EVENT_QP_ACCESS_ERR] = SUBJECT_QP,
-		[IB_EVENT_COMM_EST] = SUBJECT_QP,
-		[IB_EVENT_SQ_DRAINED] = SUBJECT_QP,
-		[IB_EVENT_PATH_MIG] = SUBJECT_QP,
-		[IB_EVENT_PATH_MIG_ERR] = SUBJECT_QP,
-		[IB_EVENT_SRQ_ERR] = SUBJECT_SRQ,
-		[IB_EVENT_SRQ_LIMIT_REACHED] = SUBJECT_SRQ,
-		[IB_EVENT_QP_LAST_WQE_REACHED] = SUBJECT_QP,
+	static const enum ib_event_subject subjects[] = {
+		[IB_EVENT_CQ_ERR] = IB_EVENT_OF_CQ,
+		[IB_EVENT_QP_FATAL] = IB_EVENT_OF_QP,
+		[IB_EVENT_QP_REQ_ERR] = IB_EVENT_OF_QP,
+		[IB_EVENT_QP_ACCESS_ERR] = IB_EVENT_OF_QP,
+		[IB_EVENT_COMM_EST] = IB_EVENT_OF_QP,
+		[IB_EVENT_SQ_DRAINED] = IB_EVENT_OF_QP,
+		[IB_EVENT_PATH_MIG] = IB_EVENT_OF_QP,
+		[IB_EVENT_PATH_MIG_ERR] = IB_EVENT_OF_QP,
+		[IB_EVENT_DEVICE_FATAL] = IB_EVENT_OF_DEVICE,
+		[IB_EVENT_PORT_ACTIVE] = IB_EVENT_OF_PORT,
+		[IB_EVENT_PORT_ERR] = IB_EVENT_OF_PORT,
+		[IB_EVENT_LID_CHANGE] = IB_EVENT_OF_PORT,
+		[IB_EVENT_PKEY_CHANGE] = IB_EVENT_OF_PORT,
+		[IB_EVENT_SM_CHANGE] = IB_EVENT_OF_PORT,
+		[IB_EVENT_SRQ_ERR] = IB_EVENT_OF_SRQ,
+		[IB_EVENT_SRQ_LIMIT_REACHED] = IB_EVENT_OF_SRQ,
+		[IB_EVENT_QP_LAST_WQE_REACHED] = IB_EVENT_OF_QP,
+		[IB_EVENT_CLIENT_REREGISTER] = IB_EVENT_OF_PORT,
+		[IB_EVENT_GID_CHANGE] = IB_EVENT_OF_PORT,
 	};
 
-	return type < ARRAY_SIZE(subjects) ? subjects[type] : SUBJECT_DEVICE;
+	return type < ARRAY_SIZE(subjects) ? subjects[type] : IB_EVENT_OF_NONE;
 }
 
-static void call_owner(struct ib_event *event, enum subject subject)
+static bool is_affiliated(enum ib_event_subject subject)
+{
+	return subject == IB_EVENT_OF_QP || subject == IB_EVENT_OF_CQ || subject == IB_EVENT_OF_SRQ;
+}
+
+static void call_owner(struct ib_event *event, enum ib_event_subject subject)
 {
 	const struct ib_qp *qp = event->element.qp;
 	const struct ib_cq *cq = event->element.cq;
 	const struct ib_srq *srq = event->element.srq;
 
-	if (subject == SUBJECT_QP && qp->event_handler)
+	if (subject == IB_EVENT_OF_QP && qp->event_handler)
 		qp->event_handler(event, qp->qp_context);
-	else if (subject == SUBJECT_CQ && cq->event_handler)
+	else if (subject == IB_EVENT_OF_CQ && cq->event_handler)
 		cq->event_handler(event, cq->cq_context);
-	else if (subject == SUBJECT_SRQ && srq->event_handler)
+	else if (subject == IB_EVENT_OF_SRQ && srq->event_handler)
 		srq->event_handler(event, srq->srq_context);
 }
 
-static void trace(const struct ib_event *event, enum subject subject)
+static void trace(const struct ib_event *event, enum ib_event_subject subject)
 {
 	const char *name = trace_event_name(event->event);
 
-	if (subject == SUBJECT_QP)
+	if (subject == IB_EVENT_OF_QP)
 		trace_qp_event(RT_TRACE_AT(event->device, 0), event->element.qp->qp_num, name);
 	else
-		trace_hca_event(RT_TRACE_AT(event->device, subject == SUBJECT_DEVICE ?
-							   event->element.port_num : 0), name);
+		trace_hca_event(RT_TRACE_AT(event->device,
+					    is_affiliated(subject) ? 0 : event->element.port_num),
+				name);
 }
 
 static void deliver(struct queued_event *queued)
 {
 	struct ib_event event = queued->event;
-	enum subject subject = subject_of(event.event);
+	enum ib_event_subject subject = ib_subject_of_event(event.event);
 
 	list_del(&queued->node);
 	rt_free(queued);
 	trace(&event, subject);
-	if (subject != SUBJECT_DEVICE) {
+	if (is_affiliated(subject)) {
 		call_owner(&event, subject);
 		return;
 	}
@@ -155,7 +165,7 @@ void core_events_forget(struct ib_device *device, const void *object)
 	struct queued_event *queued, *next;
 
 	list_for_each_entry_safe(queued, next, &device->event_queue, node)
-		if (subject_of(queued->event.event) != SUBJECT_DEVICE &&
+		if (is_affiliated(ib_subject_of_event(queued->event.event)) &&
 		    queued->event.element.qp == object)
 			forget(queued);
 }

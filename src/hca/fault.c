@@ -61,44 +61,24 @@ uint32_t hca_source_qpn(const struct hca *hca, uint16_t dlid, uint32_t dest_qpn)
 	return qpn ? qpn : connected(&hca->kernel_qps, dlid, dest_qpn);
 }
 
-static bool is_of_port(enum ib_event_type type)
+/* Set the object that the event is about: @qp, its (send) CQ or its SRQ; without @qp, a port or the device.
+ * Return: false: it is not there, or the event is about another kind of object */
+static bool choose_element(struct ib_event *event, struct ib_qp *qp, int port)
 {
-	switch (type) {
-	case IB_EVENT_DEVICE_FATAL:
-	case IB_EVENT_PORT_ACTIVE:
-	case IB_EVENT_PORT_ERR:
-	case IB_EVENT_LID_CHANGE:
-	case IB_EVENT_PKEY_CHANGE:
-	case IB_EVENT_SM_CHANGE:
-	case IB_EVENT_CLIENT_REREGISTER:
-	case IB_EVENT_GID_CHANGE:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Set the object that the event is about: @qp, or its CQ or SRQ. Return: false: @qp has none */
-static bool choose_element(struct ib_event *event, struct ib_qp *qp)
-{
-	switch (event->event) {
-	case IB_EVENT_CQ_ERR: /* an XRC target has no CQ */
-		event->element.cq = qp->send_cq;
-		return qp->send_cq;
-	case IB_EVENT_SRQ_ERR:
-	case IB_EVENT_SRQ_LIMIT_REACHED:
-		event->element.srq = qp->srq;
-		return qp->srq;
-	case IB_EVENT_QP_FATAL:
-	case IB_EVENT_QP_REQ_ERR:
-	case IB_EVENT_QP_ACCESS_ERR:
-	case IB_EVENT_COMM_EST:
-	case IB_EVENT_SQ_DRAINED:
-	case IB_EVENT_PATH_MIG:
-	case IB_EVENT_PATH_MIG_ERR:
-	case IB_EVENT_QP_LAST_WQE_REACHED:
+	switch (ib_subject_of_event(event->event)) {
+	case IB_EVENT_OF_PORT:
+	case IB_EVENT_OF_DEVICE:
+		event->element.port_num = (u32)(port ? port : 1);
+		return !qp;
+	case IB_EVENT_OF_QP:
 		event->element.qp = qp;
-		return true;
+		return qp;
+	case IB_EVENT_OF_CQ: /* an XRC target has no CQ */
+		event->element.cq = qp ? qp->send_cq : NULL;
+		return event->element.cq;
+	case IB_EVENT_OF_SRQ:
+		event->element.srq = qp ? qp->srq : NULL;
+		return event->element.srq;
 	default:
 		return false;
 	}
@@ -109,10 +89,8 @@ int hca_raise(struct hca *hca, int port, uint32_t qpn, uint32_t type)
 	struct ib_event event = {.device = &hca->ib, .event = (enum ib_event_type)type};
 	struct hca_qp *qp = qpn ? eng_table_get(&hca->qps, qpn) : NULL;
 
-	if (qpn ? !qp || !choose_element(&event, &qp->ib) : !is_of_port(event.event))
+	if ((qpn && !qp) || !choose_element(&event, qp ? &qp->ib : NULL, port))
 		return -EINVAL;
-	if (!qpn)
-		event.element.port_num = (u32)(port ? port : 1);
 	ib_dispatch_event(&event);
 	return 0;
 }

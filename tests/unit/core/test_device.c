@@ -392,6 +392,24 @@ static void widths_and_rates_have_numbers(void **state)
 	assert_int_equal(rdma_mtu_enum_to_int(NULL, 1, 6), -1);
 }
 
+static void events_are_about_an_object_a_port_or_the_device(void **state)
+{
+	static const struct {
+		enum ib_event_type event;
+		enum ib_event_subject subject;
+	} events[] = {{IB_EVENT_CQ_ERR, IB_EVENT_OF_CQ},
+		      {IB_EVENT_QP_LAST_WQE_REACHED, IB_EVENT_OF_QP},
+		      {IB_EVENT_SRQ_LIMIT_REACHED, IB_EVENT_OF_SRQ},
+		      {IB_EVENT_DEVICE_FATAL, IB_EVENT_OF_DEVICE},
+		      {IB_EVENT_GID_CHANGE, IB_EVENT_OF_PORT},
+		      {IB_EVENT_GID_CHANGE + 1, IB_EVENT_OF_NONE}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+		assert_int_equal(ib_subject_of_event(events[i].event), events[i].subject);
+	for (enum ib_event_type event = 0; event <= IB_EVENT_GID_CHANGE; event++)
+		assert_int_not_equal(ib_subject_of_event(event), IB_EVENT_OF_NONE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +430,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_port_is_of_its_link_layer, setup, teardown),
 		cmocka_unit_test_setup_teardown(entries_of_a_gid_table_are_kept, setup, teardown),
 		cmocka_unit_test(widths_and_rates_have_numbers),
+		cmocka_unit_test(events_are_about_an_object_a_port_or_the_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
