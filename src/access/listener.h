@@ -49,6 +49,17 @@ void peer_log(const struct peer *peer, const char *fmt, ...);
  *  uses @fds_each descriptors of softibd. A process may use a quarter of all descriptors. When only a
  *  quarter is free, it may have two sessions of a kind */
 bool peer_has_room(const struct peer *peer, int fd, unsigned int n, unsigned int fds_each);
+/** sessions_of_process() - Return: the number of an endpoint's sessions with the process of @peer
+ *  @sessions: list of @type, by its member node; @member: its member with the process */
+#define sessions_of_process(peer, sessions, type, member)                                           \
+	({                                                                                         \
+		const struct peer *peer_ = (peer);                                                 \
+		const type *session_;                                                              \
+		unsigned int num_ = 0;                                                             \
+		list_for_each_entry(session_, sessions, node)                                      \
+			num_ += peer_ && session_->member == peer_->pid;                           \
+		num_;                                                                              \
+	})
 /**
  * session_alloc() - admit a connection to an endpoint
  * @peer: NULL: it is not subject to limits; @n, @fds_each: as in peer_has_room()

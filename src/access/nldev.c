@@ -402,16 +402,6 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 		rt_io_watch(&s->io, !ret, ret == -EAGAIN);
 }
 
-static unsigned int num_of_process(const struct nldev *nldev, pid_t pid)
-{
-	const struct nldev_session *s;
-	unsigned int n = 0;
-
-	list_for_each_entry(s, &nldev->sessions, node)
-		n += s->pid == pid;
-	return n;
-}
-
 static void drop_newcomer(struct guest *guest)
 {
 	close_session(container_of(guest, struct nldev_session, guest));
@@ -420,8 +410,9 @@ static void drop_newcomer(struct guest *guest)
 static void on_accepted(void *ctx, int fd, const struct peer *peer)
 {
 	struct nldev *nldev = ctx;
-	struct nldev_session *s = session_alloc(peer, fd, num_of_process(nldev, peer->pid), FDS_OF_A_SESSION,
-				     sizeof(*s));
+	struct nldev_session *s = session_alloc(
+		peer, fd, sessions_of_process(peer, &nldev->sessions, struct nldev_session, pid),
+		FDS_OF_A_SESSION, sizeof(*s));
 
 	if (!s)
 		return;

@@ -495,16 +495,6 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 /* --- the endpoint --- */
 
-static unsigned int num_of_process(const struct sdp_endpoint *endpoint, pid_t pid)
-{
-	const struct session *s;
-	unsigned int n = 0;
-
-	list_for_each_entry(s, &endpoint->sessions, node)
-		n += s->pid == pid;
-	return n;
-}
-
 static void drop_newcomer(struct guest *guest)
 {
 	close_session(container_of(guest, struct session, guest));
@@ -512,8 +502,9 @@ static void drop_newcomer(struct guest *guest)
 
 void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd, const struct peer *peer)
 {
-	struct session *s = session_alloc(peer, fd, peer ? num_of_process(endpoint, peer->pid) : 0, FDS_OF_A_SESSION,
-				     sizeof(*s));
+	struct session *s = session_alloc(
+		peer, fd, sessions_of_process(peer, &endpoint->sessions, struct session, pid),
+		FDS_OF_A_SESSION, sizeof(*s));
 
 	if (!s)
 		return;

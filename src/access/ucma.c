@@ -244,16 +244,6 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 	close_session(s);
 }
 
-static unsigned int num_of_process(const struct ucma *ucma, pid_t pid)
-{
-	const struct ucma_session *s;
-	unsigned int n = 0;
-
-	list_for_each_entry(s, &ucma->sessions, node)
-		n += s->pid == pid;
-	return n;
-}
-
 static void drop_newcomer(struct guest *guest)
 {
 	close_session(container_of(guest, struct ucma_session, guest));
@@ -261,8 +251,9 @@ static void drop_newcomer(struct guest *guest)
 
 void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 {
-	struct ucma_session *s = session_alloc(peer, fd, peer ? num_of_process(ucma, peer->pid) : 0, FDS_OF_A_SESSION,
-				     sizeof(*s));
+	struct ucma_session *s = session_alloc(
+		peer, fd, sessions_of_process(peer, &ucma->sessions, struct ucma_session, pid),
+		FDS_OF_A_SESSION, sizeof(*s));
 
 	if (!s)
 		return;

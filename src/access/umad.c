@@ -232,16 +232,6 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 /* --- the endpoint --- */
 
-static unsigned int num_of_process(const struct umad *umad, pid_t pid)
-{
-	const struct umad_session *s;
-	unsigned int n = 0;
-
-	list_for_each_entry(s, &umad->sessions, node)
-		n += s->pid == pid;
-	return n;
-}
-
 static void drop_newcomer(struct guest *guest)
 {
 	close_session(container_of(guest, struct umad_session, guest));
@@ -249,8 +239,9 @@ static void drop_newcomer(struct guest *guest)
 
 void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 {
-	struct umad_session *s = session_alloc(peer, fd, num_of_process(umad, peer->pid),
-						FDS_OF_A_SESSION, sizeof(*s));
+	struct umad_session *s = session_alloc(
+		peer, fd, sessions_of_process(peer, &umad->sessions, struct umad_session, pid),
+		FDS_OF_A_SESSION, sizeof(*s));
 
 	if (!s)
 		return;

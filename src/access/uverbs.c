@@ -362,16 +362,6 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 /* --- the endpoint --- */
 
-static unsigned int num_of_process(const struct uverbs *uverbs, pid_t pid)
-{
-	const struct session *s;
-	unsigned int n = 0;
-
-	list_for_each_entry(s, &uverbs->sessions, node)
-		n += s->peer.pid == pid;
-	return n;
-}
-
 static void drop_newcomer(struct guest *guest)
 {
 	close_session(container_of(guest, struct session, guest));
@@ -379,8 +369,9 @@ static void drop_newcomer(struct guest *guest)
 
 void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
 {
-	struct session *s = session_alloc(peer, fd, num_of_process(uverbs, peer->pid),
-						FDS_OF_A_SESSION, sizeof(*s));
+	struct session *s = session_alloc(
+		peer, fd, sessions_of_process(peer, &uverbs->sessions, struct session, peer.pid),
+		FDS_OF_A_SESSION, sizeof(*s));
 
 	if (!s)
 		return;
