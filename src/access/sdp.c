@@ -21,10 +21,11 @@
 #include "access/guest.h"
 #include "access/sdp_relay.h"
 #include "runtime/posix/closer.h"
+#include "runtime/posix/foreign.h"
 #include "ulp/sdp/socket.h"
 
-#define ACCEPTS_PER_TURN 16
-#define FDS_OF_A_SESSION 3
+#define FDS_OF_A_SESSION    3
+#define CALL_AGAIN_NS	 (100 * NSEC_PER_MSEC)
 #define BACKLOG_MAX	 4096 /* connections of a session that the program has not accepted */
 #define DETACHED_MAX	 512  /* detached sessions; further programs wait for their connections */
 
@@ -52,6 +53,8 @@ struct session {
 	struct rt_io io, tcp_io;
 	bool connecting, listening;
 	bool dialling; /* the TCP socket is connecting */
+	struct rt_foreign_call *call; /* of a thread, on the TCP socket; NULL */
+	struct rt_timer call_again; /* armed: there was no thread or descriptor for it */
 	bool pending, detached; /* pending: the program does not wait; detached: it has been answered */
 	int stream_fd;		/* softibd's end of the stream of a pending connection; -1 */
 	u32 filler_bytes;
@@ -78,6 +81,9 @@ static void close_tcp(struct session *s)
 {
 	if (s->tcp_fd < 0)
 		return;
+	if (s->call)
+		rt_foreign_abandon(s->call);
+	rt_timer_disarm(&s->call_again);
 	if (s->listening || s->dialling)
 		rt_io_watch(&s->tcp_io, false, false);
 	rt_close_foreign(s->tcp_fd);
@@ -147,7 +153,7 @@ static void watch(struct session *s)
 
 	rt_io_watch(&s->io, true, full);
 	if (s->listening && s->tcp_fd >= 0)
-		rt_io_watch(&s->tcp_io, !full, false);
+		rt_io_watch(&s->tcp_io, !full && !s->call && !rt_timer_armed(&s->call_again), false);
 }
 
 /* Return: 0; -errno: the program has closed its socket */
@@ -193,17 +199,32 @@ static int on_accepted(void *ctx, int fd, const struct rdma_addr *addr, int memo
 	return hand_over(ctx, fd, &names, memory);
 }
 
+static void on_tcp_accepted(void *ctx, int result)
+{
+	const struct abi_sdp_names none = {.local.any.sa_family = AF_UNSPEC};
+	struct session *s = ctx;
+
+	s->call = NULL;
+	if (result >= 0)
+		hand_over(s, result, &none, -1);
+	else
+		watch(s);
+}
+
+/* The program, which has the socket as well, may have made it blocking, and may accept the connection
+ * itself meanwhile. */
 static void on_tcp(struct rt_io *io, bool readable, bool writable)
 {
 	struct session *s = container_of(io, struct session, tcp_io);
-	const struct abi_sdp_names none = {.local.any.sa_family = AF_UNSPEC};
 
-	for (int i = 0; i < ACCEPTS_PER_TURN && list_empty(&s->queue); i++) {
-		int fd = accept4(s->tcp_fd, NULL, NULL, SOCK_CLOEXEC);
+	if (rt_foreign_accept(s->endpoint->rt, s->tcp_fd, on_tcp_accepted, s, &s->call))
+		rt_timer_arm(&s->call_again, mono_add(rt_now(s->endpoint->rt), CALL_AGAIN_NS));
+	rt_io_watch(io, false, false);
+}
 
-		if (fd < 0 || hand_over(s, fd, &none, -1))
-			return;
-	}
+static void on_call_again(struct rt_timer *timer)
+{
+	watch(container_of(timer, struct session, call_again));
 }
 
 /* --- pending connections --- */
@@ -255,6 +276,21 @@ static void on_dialled(struct rt_io *io, bool readable, bool writable)
 	close_session(s);
 }
 
+static void on_dialling(void *ctx, int result)
+{
+	struct session *s = ctx;
+
+	s->call = NULL;
+	if (result && result != -EINPROGRESS) {
+		announce(s, -result);
+		close_session(s);
+		return;
+	}
+	s->dialling = true;
+	rt_io_init(s->endpoint->rt, &s->tcp_io, s->tcp_fd, on_dialled);
+	rt_io_watch(&s->tcp_io, false, true);
+}
+
 /* The peer does not speak SDP: try TCP. Return: false: there is no attempt under way */
 static bool dial(struct session *s)
 {
@@ -262,13 +298,8 @@ static bool dial(struct session *s)
 	const socklen_t len =
 		addr->sa_family == AF_INET6 ? sizeof(s->peer.in6) : sizeof(s->peer.in);
 
-	if (fcntl(s->tcp_fd, F_SETFL, O_NONBLOCK) ||
-	    (connect(s->tcp_fd, addr, len) && errno != EINPROGRESS))
-		return false;
-	s->dialling = true;
-	rt_io_init(s->endpoint->rt, &s->tcp_io, s->tcp_fd, on_dialled);
-	rt_io_watch(&s->tcp_io, false, true);
-	return true;
+	return !fcntl(s->tcp_fd, F_SETFL, O_NONBLOCK) &&
+	       !rt_foreign_connect(s->endpoint->rt, s->tcp_fd, addr, len, on_dialling, s, &s->call);
 }
 
 /* --- requests --- */
@@ -514,6 +545,7 @@ void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd, const struct peer
 	s->tcp_fd = s->stream_fd = -1;
 	INIT_LIST_HEAD(&s->queue);
 	rt_work_init(&s->end, on_end);
+	rt_timer_init(endpoint->rt, &s->call_again, on_call_again);
 	list_add_tail(&s->node, &endpoint->sessions);
 	rt_io_init(endpoint->rt, &s->io, fd, on_message);
 	rt_io_watch(&s->io, true, false);

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Attacks by SDP: sockets that a program shares with softibd, and changes behind its back."""
+import contextlib
+import fcntl
+import os
+import socket
+import threading
+
+from hostile.attack import innocents_go_on, softibd_answers
+from interop.fabric import _ports
+from interop.test_sdp import Raw
+
+
+def test_a_listener_that_waits(shared):
+    """A program gives softibd the TCP socket that listens beside its SDP socket, and makes it blocking
+    afterwards: whoever accepts one connection too many waits for it."""
+    raw = Raw(shared)
+    with raw.sock, socket.create_server(("127.0.0.1", 0)) as listener:
+        assert raw.ask(Raw.BIND, Raw.address(port=next(_ports)), (listener.fileno(),)) == 0
+        assert raw.ask(Raw.LISTEN, number=5) == 0
+        listener.setblocking(True)
+        for _ in range(3):
+            with socket.create_connection(listener.getsockname()):
+                _, fds, _, _ = socket.recv_fds(raw.sock, 1000, 1)
+                os.close(fds[0])
+        innocents_go_on(shared)
+
+
+def blocking_again(fd, stop):
+    """What softibd sets, the program clears."""
+    while not stop.is_set():
+        fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+
+
+@contextlib.contextmanager
+def nobody_answers():
+    """The address of a TCP socket whose queue is full: who connects to it waits."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, contextlib.ExitStack() as queue:
+        for _ in range(2):
+            sock = queue.enter_context(socket.socket())
+            sock.setblocking(False)
+            sock.connect_ex(server.getsockname())
+        yield server.getsockname()
+
+
+def test_a_connection_that_waits(shared):
+    """A program gives softibd the TCP socket to try where nobody listens by SDP, and goes on to make it
+    blocking, until it has found the moment before softibd connects it."""
+    with nobody_answers() as (ip, port), contextlib.ExitStack() as stack:
+        for _ in range(30):
+            raw, tcp, stop = Raw(shared), stack.enter_context(socket.socket()), threading.Event()
+            program, softibd = map(stack.enter_context, socket.socketpair())
+            thread = threading.Thread(target=blocking_again, args=(tcp.fileno(), stop))
+            thread.start()
+            stack.callback(raw.sock.close)
+            assert raw.ask(Raw.CONNECT, Raw.address(ip, port), (softibd.fileno(), tcp.fileno()), 0,
+                           Raw.PENDING) == 0
+            softibd_answers(shared)
+            stop.set()
+            thread.join()
+        innocents_go_on(shared)
