@@ -180,6 +180,12 @@ static bool has_descriptors(struct guest_node *n, const struct guest *g)
 	return fair;
 }
 
+static void charge(struct guest *g, struct guest_node *n)
+{
+	n->fds += g->fds;
+	g->node = n;
+}
+
 int guest_open(struct guest *g, const char *name)
 {
 	struct guest_node *n = node_get(g->rt, name);
@@ -191,8 +197,19 @@ int guest_open(struct guest *g, const char *name)
 		return -EMFILE;
 	}
 	stop_waiting(g);
-	n->fds += g->fds;
-	g->node = n;
+	charge(g, n);
+	return 0;
+}
+
+int guest_join(struct guest *g, const struct guest *of, int fd, unsigned int fds)
+{
+	g->rt = of->rt;
+	g->fd = fd;
+	g->fds = fds;
+	if (!has_descriptors(of->node, g))
+		return -EMFILE;
+	of->node->refs++;
+	charge(g, of->node);
 	return 0;
 }
 

@@ -41,6 +41,9 @@ void guest_arrive(struct guest *guest, struct rt *rt, int fd, unsigned int fds,
 /** guest_open() - charge the session to @node, which its opening message names
  *  Return: 0; -EMFILE: the node has no descriptors left in its quota; -ENOMEM */
 int guest_open(struct guest *guest, const char *node);
+/** guest_join() - charge @fds descriptors of @guest, which begins zeroed and ends by guest_leave(), to the
+ *  node of @of, which it may outlive. @fd: one of these descriptors. Return: as guest_open() */
+int guest_join(struct guest *guest, const struct guest *of, int fd, unsigned int fds);
 /** guest_leave() - the session ends. Memory that it has taken stays charged to the node until
  *  guest_give() */
 void guest_leave(struct guest *guest);

@@ -25,6 +25,7 @@
 #include "ulp/sdp/socket.h"
 
 #define FDS_OF_A_SESSION    3
+#define FDS_OF_A_CONNECTION 3 /* the stream; the program's end until it has been accepted; shared memory */
 #define CALL_AGAIN_NS	 (100 * NSEC_PER_MSEC)
 #define BACKLOG_MAX	 4096 /* connections of a session that the program has not accepted */
 #define DETACHED_MAX	 512  /* detached sessions; further programs wait for their connections */
@@ -227,6 +228,26 @@ static void on_call_again(struct rt_timer *timer)
 	watch(container_of(timer, struct session, call_again));
 }
 
+/* --- quotas --- */
+
+/* Connections stay when the session by which they were made has ended. */
+static void *charge(void *ctx, int fd)
+{
+	const struct session *s = ctx;
+	struct guest *guest = rt_zalloc(sizeof(*guest));
+
+	if (guest && !guest_join(guest, &s->guest, fd, FDS_OF_A_CONNECTION))
+		return guest;
+	rt_free(guest);
+	return NULL;
+}
+
+static void release(void *charged)
+{
+	guest_leave(charged);
+	rt_free(charged);
+}
+
 /* --- pending connections --- */
 
 /* Receive the bytes that kept the program's end from becoming writable while the connection was pending.
@@ -270,7 +291,7 @@ static void on_dialled(struct rt_io *io, bool readable, bool writable)
 	rt_io_watch(&s->tcp_io, false, false);
 	s->dialling = false;
 	announce(s, error);
-	if (!error && !sdp_relay_begin(s->endpoint->rt, &s->endpoint->relays, s->stream_fd,
+	if (!error && !sdp_relay_begin(s->endpoint->rt, &s->endpoint->relays, &s->guest, s->stream_fd,
 				       s->tcp_fd))
 		s->stream_fd = s->tcp_fd = -1;
 	close_session(s);
@@ -464,7 +485,9 @@ static int open_socket(struct session *s, const void *message, size_t bytes)
 {
 	static const struct sdp_socket_ops ops = {.connected = on_connected,
 						  .accepted = on_accepted,
-						  .resolved = on_resolved};
+						  .resolved = on_resolved,
+						  .charge = charge,
+						  .release = release};
 	struct sdp_socket *socket;
 	struct abi_open open;
 	const char *node;

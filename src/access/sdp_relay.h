@@ -6,15 +6,17 @@
 #ifndef SOFTIB_ACCESS_SDP_RELAY_H
 #define SOFTIB_ACCESS_SDP_RELAY_H
 
+#include "access/guest.h"
 #include "runtime/posix/rt_posix.h"
 
 /**
  * sdp_relay_begin() - relay until both directions have ended, or one of the sockets fails
  * @all: the list that the relay is added to
+ * @of: its descriptors are charged to the node of this session, which it may outlive
  * @program, @tcp: connected sockets; on success, the relay owns them
- * Return: 0; -ENOMEM
+ * Return: 0; -ENOMEM; -EMFILE
  */
-int sdp_relay_begin(struct rt *rt, struct list_head *all, int program, int tcp);
+int sdp_relay_begin(struct rt *rt, struct list_head *all, const struct guest *of, int program, int tcp);
 /** sdp_relay_end_all() - end all relays in the list, and close their sockets */
 void sdp_relay_end_all(struct list_head *all);
 

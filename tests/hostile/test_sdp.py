@@ -6,8 +6,10 @@ import os
 import socket
 import threading
 
-from hostile.attack import innocents_go_on, softibd_answers
+from hostile.attack import fork_holder, innocents_go_on, softibd_answers, told
+from hostile.test_softibd import limit_of_files
 from interop.fabric import _ports
+from interop.test_kill import softibd_pid
 from interop.test_sdp import Raw
 
 
@@ -58,4 +60,41 @@ def test_a_connection_that_waits(shared):
             softibd_answers(shared)
             stop.set()
             thread.join()
+        innocents_go_on(shared)
+
+
+def connect_in_a_process_of_its_own(fabric, port):
+    """Return: the program's end of the stream, softibd's answer."""
+    program, softibd = socket.socketpair()
+    hold = os.pipe()
+
+    def take():
+        client = Raw(fabric, node=b"n2")
+        error = client.error or client.ask(Raw.CONNECT, Raw.address(port=port), (softibd.fileno(),))
+        return bytes(-error)
+
+    pid, said = fork_holder(take, hold)
+    try:
+        return program, told(said)
+    finally:
+        softibd.close()
+        for fd in hold:
+            os.close(fd)
+        os.waitpid(pid, 0)
+
+
+def test_connections_by_the_thousand(shared):
+    """Programs of a node connect until they may not. What softibd keeps of a connection stays when the
+    socket by which it was made is gone, and so does what it is charged for."""
+    with limit_of_files(softibd_pid(shared), 1200), contextlib.ExitStack() as stack:
+        listener, port = Raw(shared, node=b"n1"), next(_ports)
+        stack.enter_context(listener.sock)
+        assert listener.ask(Raw.BIND, Raw.address(port=port)) == 0
+        assert listener.ask(Raw.LISTEN, number=5) == 0
+        for _ in range(1000):
+            program, error = connect_in_a_process_of_its_own(shared, port)
+            stack.enter_context(program)
+            if error:
+                break
+        assert error
         innocents_go_on(shared)

@@ -78,6 +78,16 @@ static void take_turn(struct rt_work *work)
 		sdp_conn_wake(c);
 }
 
+/* Return: false: the socket may have no further connection */
+static bool charge(struct sdp_conn *c, const struct sdp_socket *socket, int fd)
+{
+	if (!socket || !socket->ops->charge)
+		return true;
+	c->charged = socket->ops->charge(socket->ctx, fd);
+	c->release = socket->ops->release;
+	return c->charged;
+}
+
 struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int fd)
 {
 	static const struct sdp_config config = {
@@ -89,8 +99,9 @@ struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int f
 						 .pipelines = true};
 	struct sdp_conn *c = rt_zalloc(sizeof(*c));
 
-	if (!c) {
+	if (!c || !charge(c, socket, fd)) {
 		rt_close_foreign(fd);
+		rt_free(c);
 		return NULL;
 	}
 	c->rt = rt;
@@ -157,6 +168,8 @@ void sdp_conn_destroy(struct sdp_conn *c)
 		close(c->program_fd);
 	list_del(&c->node);
 	c->fabric->stats.open--;
+	if (c->charged)
+		c->release(c->charged);
 	rt_free(c);
 }
 

@@ -131,6 +131,8 @@ struct sdp_conn {
 	struct sdp sdp;
 	struct rt_work turn;
 	bool established, cm_gone, qp_failed;
+	void *charged; /* sdp_socket_ops.charge() */
+	void (*release)(void *charged);
 	/* --- queue.c --- */
 	struct ib_pd *pd;
 	struct ib_cq *cq;

@@ -28,6 +28,12 @@ struct sdp_socket_ops {
 	/** accepted() - a listener has a connection. @fd: the program's end of it, the
 	 * callee's from now on; @memory: as above. Return: 0; -errno: the connection ends */
 	int (*accepted)(void *ctx, int fd, const struct rdma_addr *addr, int memory);
+	/** charge() - a connection of this socket begins, one of whose descriptors is @fd. It may outlive
+	 * the socket. Called within sdp_socket_connect() as well. May be NULL. Return: for release();
+	 * NULL: there may be no further connection */
+	void *(*charge)(void *ctx, int fd);
+	/** release() - the connection has ended */
+	void (*release)(void *charged);
 };
 
 /** struct sdp_bypass_ops - the adapter's part of what programs exchange by shared memory */
@@ -68,7 +74,8 @@ int sdp_socket_listen(struct sdp_socket *s, int backlog);
 /**
  * sdp_socket_connect() - begin to connect; connected() follows
  * @fd: this side's end of the stream socket pair, in any case consumed
- * Return: 0; -EISCONN it was called before, or the socket listens; -ENOMEM; -errno as
+ * Return: 0; -EISCONN it was called before, or the socket listens; -ENOMEM, also if
+ * sdp_socket_ops.charge() refuses; -errno as
  * rdma_resolve_addr()
  */
 int sdp_socket_connect(struct sdp_socket *s, const struct sockaddr *addr, int fd);
