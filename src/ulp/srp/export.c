@@ -19,6 +19,8 @@
 #define SOCKET		 "nbd"
 #define FIRST_DEVICE	 "softib0"
 #define CONNECTIONS_MOST 64
+#define CONNECTIONS_SURE 16 /* in use, of a process: they are closed for no newcomer */
+#define ACCEPT_PAUSE_NS	 (100 * NSEC_PER_MSEC) /* after descriptors were exhausted */
 #define SLOTS_MOST	 (SRPI_SLOTS / 4) /* the most slots of a connection */
 #define HELD_MOST	 ((size_t)SRP_PIECES / 4 * SRP_PIECE_BYTES)
 #define IN_BYTES	 (NBD_OPTION_BYTES + NBD_REQUEST_BYTES)
@@ -31,6 +33,7 @@ struct srp_connection {
 	struct rt_io io;
 	struct rt_work resume;
 	int fd;
+	pid_t pid;		 /* of the client */
 	bool transmitting, full; /* full: it waits for a slot */
 	struct nbd_handshake handshake;
 	struct srp_unit *unit;
@@ -462,15 +465,93 @@ void srp_connections_resume(struct srp_session *s)
 			rt_work_queue(c->fabric->rt, &c->resume);
 }
 
-/* --- the socket --- */
+/* --- who is served --------------------------------------------------------------------------------------------- */
+
+static unsigned int num_of_process(const struct srp_exports *exports, pid_t pid)
+{
+	const struct srp_connection *c;
+	unsigned int n = 0;
+
+	list_for_each_entry(c, &exports->connections, node)
+		n += c->pid == pid;
+	return n;
+}
+
+/* Return: the connection to close for a newcomer: the oldest whose handshake is not over, or else one of
+ * the process that has the most; NULL: none */
+static struct srp_connection *least_wanted(const struct srp_exports *exports)
+{
+	struct srp_connection *c, *found = NULL;
+	unsigned int most = CONNECTIONS_SURE;
+
+	list_for_each_entry(c, &exports->connections, node)
+		if (!c->transmitting)
+			return c;
+	list_for_each_entry(c, &exports->connections, node) {
+		unsigned int num = num_of_process(exports, c->pid);
+
+		if (num > most) {
+			most = num;
+			found = c;
+		}
+	}
+	return found;
+}
+
+/* The folder's mode and that of the socket already exclude other users.
+ * Return: true: it is this user's or root's, and *@pid */
+static bool is_ours(int fd, pid_t *pid)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return false;
+	*pid = peer.pid;
+	return !peer.uid || peer.uid == geteuid();
+}
+
+/* Return: is there room for one more? */
+static bool make_room(struct srp_exports *exports)
+{
+	struct srp_connection *c;
+
+	if (exports->num < CONNECTIONS_MOST)
+		return true;
+	c = least_wanted(exports);
+	if (c)
+		close_connection(c);
+	return c;
+}
+
+/* --- the socket ------------------------------------------------------------------------------------------------ */
+
+static void accept_again(struct rt_timer *timer)
+{
+	rt_io_watch(&container_of(timer, struct srp_exports, accept_timer)->io, true, false);
+}
+
+/* Return: a descriptor; -1 */
+static int accept_client(struct srp_fabric *fabric)
+{
+	struct srp_exports *exports = &fabric->exports;
+	int fd = accept4(exports->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+		rt_io_watch(&exports->io, false, false); /* the client waits */
+		rt_timer_arm(&exports->accept_timer, mono_add(rt_now(fabric->rt), ACCEPT_PAUSE_NS));
+	}
+	return fd;
+}
 
 static void on_client(struct rt_io *io, bool readable, bool writable)
 {
 	struct srp_exports *exports = container_of(io, struct srp_exports, io);
 	struct srp_fabric *fabric = container_of(exports, struct srp_fabric, exports);
-	int fd = accept4(exports->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	struct srp_connection *c =
-		fd >= 0 && exports->num < CONNECTIONS_MOST ? rt_zalloc(sizeof(*c)) : NULL;
+	int fd = accept_client(fabric);
+	pid_t pid = 0;
+	struct srp_connection *c = fd >= 0 && is_ours(fd, &pid) && make_room(exports) ? rt_zalloc(sizeof(*c)) :
+											NULL;
 	const struct nbd_server server = {.ctx = c, .send = say};
 
 	if (!c) {
@@ -480,6 +561,7 @@ static void on_client(struct rt_io *io, bool readable, bool writable)
 	}
 	c->fabric = fabric;
 	c->fd = fd;
+	c->pid = pid;
 	INIT_LIST_HEAD(&c->replies);
 	rt_work_init(&c->resume, resume);
 	rt_io_init(fabric->rt, &c->io, fd, on_ready);
@@ -528,6 +610,7 @@ int srp_exports_open(struct srp_fabric *fabric)
 		return ret;
 	}
 	exports->fd = fd;
+	rt_timer_init(fabric->rt, &exports->accept_timer, accept_again);
 	rt_io_init(fabric->rt, &exports->io, fd, on_client);
 	rt_io_watch(&exports->io, true, false);
 	return 0;
@@ -542,6 +625,7 @@ void srp_exports_close(struct srp_fabric *fabric)
 		return;
 	list_for_each_entry_safe(c, next, &exports->connections, node)
 		close_connection(c);
+	rt_timer_disarm(&exports->accept_timer);
 	rt_io_watch(&exports->io, false, false);
 	close(exports->fd);
 	exports->fd = -1;

@@ -140,6 +140,7 @@ struct srp_exports {
 	int fd; /* -1: there is no session, so that there is no socket */
 	struct rt_io io;
 	struct sockaddr_un address;
+	struct rt_timer accept_timer; /* armed: there was no descriptor for a client */
 	unsigned int num; /* of connections */
 	struct list_head connections;
 };
