@@ -191,6 +191,7 @@ struct ib_cm_req_event_param {
 	unsigned int rnr_retry_count : 3;
 	unsigned int srq : 1;
 	u16 bth_pkey; /* of the REQ itself */
+	u16 remote_cm_lid; /* from which the REQ came, whatever path it names */
 };
 
 struct ib_cm_rep_event_param {

@@ -49,6 +49,7 @@ static void translate_req(struct translation *t, const struct cm_event *news)
 	param->rnr_retry_count = req->rnr_retry_count & 7;
 	param->srq = req->srq;
 	param->bth_pkey = news->route->pkey;
+	param->remote_cm_lid = news->route->dlid;
 	t->event.private_data = req->private_data;
 }
 

@@ -10,9 +10,10 @@ import subprocess
 import pytest
 
 from hostile.attack import PATIENCE, innocents_go_on, softibd_answers
-from hostile.test_mads import processor_seconds
+from hostile.test_mads import MadProgram, mad, processor_seconds
 from hostile.test_softibd import limit_of_files
-from interop.fabric import OUTSIDE
+from interop.fabric import OUTSIDE, guid, wait_until
+from interop.test_bad_input import node_lid
 from interop.test_kill import softibd_pid
 
 CONNECTIONS_MOST = 64  # src/ulp/srp/export.c
@@ -74,3 +75,47 @@ def test_a_client_of_disks_without_a_descriptor_for_it(shared, disk):
         assert not select.select([sock], [], [], 1)[0], "softibd had a descriptor"
         assert processor_seconds(shared) - before < 0.1
     is_served(disk)
+
+
+COMM_MGT, SEND, REQ = 7, 3, 0x10
+CHANNELS_TARGET = 256  # src/ulp/srpt/private.h
+
+
+def packed(bytes_, fields):
+    """@fields: of each the bit where it begins, its bits, its value."""
+    whole = sum(value << 8 * bytes_ - at - bits for at, bits, value in fields)
+    return whole.to_bytes(bytes_, "big")
+
+
+def number_of(name, port=0):
+    return int(guid(name, port), 16)
+
+
+def login(number, victim_lid):
+    """A REQ of n2 (IBA v1 12.6.5) to the target of n3, with a login (SRP 6.2) of an initiator that
+    nobody knows, at a LID that is made up as well."""
+    gids = [0xfe80 << 112 | number_of(node, 1) for node in ("n2", "n3")]
+    path = [(416, 16, number), (432, 16, victim_lid), (448, 128, gids[0]), (576, 128, gids[1]), (730, 6, 3),
+            (756, 1, 1), (760, 5, 16)]
+    target = 2 * guid("n3")
+    srp = [(1120 + 64, 64, number), (1120 + 128, 32, 64), (1120 + 192, 16, 6),
+           (1120 + 256, 128, 0xabcd << 112 | number), (1120 + 384, 128, int(target, 16))]
+    req = packed(232, [(0, 32, number), (64, 64, number_of("n3") | 1 << 60), (128, 64, number_of("n2")),
+                       (256, 24, 0x1000 + number), (280, 8, 4), (312, 8, 4), (344, 5, 20), (376, 5, 20),
+                       (381, 3, 7), (384, 16, 0xffff), (400, 4, 4), (405, 3, 7), (408, 4, 15), *path, *srp])
+    return mad(COMM_MGT, 2, SEND, number, REQ)[:24] + req
+
+
+def test_logins_of_initiators_that_nobody_knows(shared, disk):
+    """A program logs in to a target, as somebody else each time, as often as the target has channels:
+    other ports log in, too."""
+    victim = node_lid(shared, "n3")
+    with MadProgram(shared) as attacker:
+        for number in range(1, CHANNELS_TARGET + 1):
+            attacker.sock.send(attacker.record(login(number, victim), victim, timeout_ms=0))
+        wait_until(lambda: len(shared.json("srp", "target", "list", "n3")[0]["channels"]) > 32,
+                   "the attacker is logged in")
+        shared.softib("srp", "login", "n1", "n3")
+        shared.softib("srp", "logout", "n1", "n3")
+        is_served(disk)
+        innocents_go_on(shared)

@@ -50,8 +50,19 @@ void srpt_initiator_leave(struct srpt_initiator *initiator)
 
 /* --- logins --- */
 
-static void describe_port(struct srpt *srpt, const struct srp_login *login,
-			  struct srp_port *port)
+/* A port may log in as any number of initiators, but is known by the LID from which its requests come. */
+static bool has_room(const struct srpt *srpt, u16 lid)
+{
+	const struct srpt_channel *ch;
+	u32 own = 0;
+
+	list_for_each_entry(ch, &srpt->channels, node)
+		own += ch->remote_lid == lid;
+	return srpt->nr_channels < SRPT_CHANNELS_TARGET && own < SRPT_CHANNELS_PORT;
+}
+
+static void describe_port(struct srpt *srpt, const struct ib_cm_req_event_param *req,
+			  const struct srp_login *login, struct srp_port *port)
 {
 	const struct srpt_initiator *i = find_initiator(srpt, login->req.initiator);
 
@@ -59,7 +70,7 @@ static void describe_port(struct srpt *srpt, const struct srp_login *login,
 		.limit = SRPT_LIMIT_FIRST,
 		.max_channels = SRPT_CHANNELS_MOST,
 		.others = i ? i->channels : 0,
-		.has_room = srpt->nr_channels < SRPT_CHANNELS_TARGET,
+		.has_room = has_room(srpt, req->remote_cm_lid),
 	};
 	srp_port_id(srpt->guid, port->id);
 }
@@ -107,6 +118,7 @@ static struct srpt_channel *open_channel(struct srpt *srpt, struct ib_cm_id *cm,
 	}
 	ch->initiator = initiator;
 	ch->port_num = req->port;
+	ch->remote_lid = req->remote_cm_lid;
 	ch->gid = req->primary_path->dgid;
 	return ch;
 }
@@ -166,10 +178,10 @@ static int on_request(struct ib_cm_id *cm, const struct ib_cm_event *event)
 	if (event->event != IB_CM_REQ_RECEIVED)
 		return 0;
 	if (srp_login_read(&login, event->private_data, IB_CM_REQ_PRIVATE_DATA_SIZE)) {
-		describe_port(srpt, &login, &port);
+		describe_port(srpt, req, &login, &port);
 		return reject(cm, &login, &port, WIRE_SRP_REJECT_UNSPECIFIED);
 	}
-	describe_port(srpt, &login, &port);
+	describe_port(srpt, req, &login, &port);
 	srp_login_judge(&login, &port);
 	if (login.reject)
 		return reject(cm, &login, &port, login.reject);

@@ -33,7 +33,8 @@
 #define SRPT_LIMIT_MOST	     128
 #define SRPT_SPARE_RECEIVES  8	 /* for messages that the limit does not count: logout, responses */
 #define SRPT_CHANNELS_MOST   8	 /* channels of an initiator port */
-#define SRPT_CHANNELS_TARGET 256 /* channels of a target */
+#define SRPT_CHANNELS_TARGET 256 /* channels of a target... */
+#define SRPT_CHANNELS_PORT   64	 /* ...and of those, from one port: initiators name themselves */
 #define SRPT_MOVES	     4	 /* outstanding RDMA requests of a command */
 #define SRPT_SENDS	     (SRPT_LIMIT_MOST * (SRPT_MOVES + 1) + 8)
 #define SRPT_HELD_MOST	     (64u << 20) /* bytes of buffers for the data of a target's commands */
@@ -160,6 +161,7 @@ struct srpt_channel {
 	struct ib_qp *qp;
 	struct ib_cq *cq;
 	union ib_gid gid;
+	u16 remote_lid; /* from which the login came */
 	u32 port_num;
 	u32 iu_bytes;
 	u16 immediate_offset;
