@@ -110,15 +110,15 @@ def test_no_port_is_free(shared):
 
 
 def idle_sockets(fabric, name, opening):
-    """As many connections as it gets to @name."""
+    """As many connections as it gets to @name: their number, and what keeps them."""
     with contextlib.ExitStack() as stack:
-        for _ in range(1000):
+        for number in range(1000):
             sock = stack.enter_context(connect(fabric, name))
             answer, fds = answer_to(sock, opening)
             for fd in fds:
                 stack.callback(os.close, fd)
             if error_of(answer) == -errno.EMFILE:
-                return stack.pop_all()
+                return number, stack.pop_all()
         pytest.fail(f"softibd keeps 1,000 idle connections to {name} for one process")
 
 
@@ -126,6 +126,8 @@ def test_idle_channels_and_sockets(shared):
     """Event channels and SDP sockets that do nothing, as many as softibd lets a process have:
     there is room for others."""
     with limit_of_files(softibd_pid(shared), 1200):
-        for name, kind in ("rdma_cm", OPEN_RDMA_CM), ("sdp", OPEN_SDP), ("netlink", OPEN_NETLINK):
-            with idle_sockets(shared, name, abi_open(kind, node=b"n2")):
+        for name, kind, fds in ("rdma_cm", OPEN_RDMA_CM, 2), ("sdp", OPEN_SDP, 3), ("netlink", OPEN_NETLINK, 1):
+            number, kept = idle_sockets(shared, name, abi_open(kind, node=b"n2"))
+            with kept:
+                assert number == 1200 // 4 // fds
                 innocents_go_on(shared)

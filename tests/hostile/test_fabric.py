@@ -4,7 +4,7 @@ from where they go."""
 import struct
 
 from hostile.attack import Sender, innocents_go_on
-from hostile.test_mads import processor_seconds
+from hostile.test_mads import MadProgram, processor_seconds
 from interop.fabric import kill, wait_until
 from interop.test_bad_input import command, error_of, node_lid
 from interop.test_managers import states
@@ -21,12 +21,16 @@ def perf_get(tid):
 
 def test_answers_that_nobody_reads(shared):
     """9,000 requests to QP1 of the manager's node: the answers to the first 3,000
-    fill the attacker's ring, and those to others may not wait behind the rest."""
+    fill the attacker's ring, and those to others may not wait behind the rest, nor be lost because
+    these have all the room there is."""
     victim = node_lid(shared, "n1")
-    with Sender(shared, "n2") as sender:
+    with Sender(shared, "n2") as sender, MadProgram(shared, "n3") as other:
         for tid in range(9000):
             sender.send(sender.datagram(victim, 1, QP1_QKEY, perf_get(tid)))
             sender.flush()
+            if tid % 100 == 99:
+                other.sock.send(other.record(perf_get(tid), victim, timeout_ms=5000))
+                assert other.status() == 0, "the answer to somebody else is lost"
         shared.run("n3", "perfquery", str(victim), "1")
         shared.run("n3", "saquery", "-N")
         innocents_go_on(shared)

@@ -83,11 +83,11 @@ def limit_of_files(pid, limit):
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
-def idle_session(fabric, name):
+def idle_session(fabric, name, node="n1"):
     """Return: a connection that has what it asked for; None: there is no more."""
     sock = connect(fabric, name)
     kind = OPEN_UVERBS if name == "uverbs" else OPEN_UMAD
-    answer, fds = answer_to(sock, abi_open(kind, node=b"n1"))
+    answer, fds = answer_to(sock, abi_open(kind, node=node.encode()))
     if name == "uverbs" and error_of(answer) == 0:
         sock.send(command(GET_CONTEXT, bytes(8)))
         answer, fds, _, _ = socket.recv_fds(sock, 4096, 16)
@@ -113,8 +113,8 @@ def test_a_process_does_not_take_all_descriptors(shared):
         shared.run("n1", "ibstat")
 
 
-def contexts(fabric):
-    return list(iter(lambda: idle_session(fabric, "uverbs"), None))
+def contexts(fabric, node="n1"):
+    return list(iter(lambda: idle_session(fabric, "uverbs", node), None))
 
 
 @contextlib.contextmanager
@@ -399,7 +399,10 @@ def test_a_slow_descriptor_in_a_stream_that_goes_nowhere(shared):
 def test_connections_that_nobody_waits_for(shared):
     """A program begins SDP connections to a node that nothing reaches, and forgets them: softibd
     goes on with a bounded number of them."""
-    waiting = []
+    def descriptors():
+        return len(os.listdir(f"/proc/{softibd_pid(shared)}/fd"))
+
+    waiting, before = [], descriptors()
     shared.softib("fault", "add", "link", "n2:1", "drop", "100%")
     try:
         for _ in range(700):
@@ -416,6 +419,7 @@ def test_connections_that_nobody_waits_for(shared):
         shared.softib("fault", "clear", "all")
         for sock in waiting:
             sock.close()
+    wait_until(lambda: descriptors() <= before, lambda: f"{before} descriptors, now {descriptors()}")
 
 
 # --- the control socket ---
@@ -423,7 +427,7 @@ def test_connections_that_nobody_waits_for(shared):
 def test_a_program_without_the_control_socket(shared, tmp_path):
     """It communicates, and can neither capture, nor inject faults, nor end the fabric: for one
     that has nothing but these sockets, as in a container, there are no such commands."""
-    for name in "uverbs", "umad", "rdma_cm":
+    for name in "uverbs", "umad", "rdma_cm", "netlink", "sdp":
         (tmp_path / name).symlink_to(shared.dir / name)
     port = next(_ports)
     closed = dict(shared.env, SOFTIB_DIR=str(tmp_path), LD_LIBRARY_PATH=str(BUILD / "lib"))
