@@ -73,7 +73,7 @@ def test_a_client_of_disks_without_a_descriptor_for_it(shared, disk):
     with limit_of_files(pid, first_free), connect(shared) as sock:
         before = processor_seconds(shared)
         assert not select.select([sock], [], [], 1)[0], "softibd had a descriptor"
-        assert processor_seconds(shared) - before < 0.1
+        assert processor_seconds(shared) - before < 0.3  # a turn for each look would take all of it
     is_served(disk)
 
 
