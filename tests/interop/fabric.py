@@ -74,12 +74,15 @@ def free_ports():
 _ports = free_ports()
 
 
-def listening(port):
-    """Is somebody listening on this TCP port? (Asking must not connect.)"""
+def listening(port, pid="self"):
+    """Is somebody listening on this TCP port, in the network of process @pid? (Asking must not connect.)"""
     want = f":{port:04X}"
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(table).read_text().splitlines()[1:]:
-            field = line.split()
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+        except OSError:  # the process has ended
+            return False
+        for field in map(str.split, lines):
             if field[1].endswith(want) and field[3] == "0A":
                 return True
     return False
@@ -283,6 +286,10 @@ class Fabric:
         """@path of this folder, as the fabric's user may read it."""
         return public_copy() / "interop" / Path(path).name if self.user else path
 
+    def address(self, node):
+        """Where a server on @node is found: by name if nodes have networks of their own (--net node)"""
+        return node if "node" in self.up_args else "127.0.0.1"
+
     def command(self, node, argv, options=()):
         return [*self.user, str(self.program), "exec", "--fabric", "t", *options, node, "--", *map(str, argv)]
 
@@ -316,7 +323,7 @@ class Fabric:
         """Start a server and come back when it listens on @port."""
         process = self.start(node, *argv)
         end = time.monotonic() + timeout
-        while not listening(port):
+        while not listening(port, process.pid):
             try:  # its end, or a moment: whichever comes first
                 process.wait(0.01)
             except subprocess.TimeoutExpired:
@@ -329,12 +336,13 @@ class Fabric:
 
     def pair(self, program, *args, server="n1", client="n2", server_args=None, timeout=TIMEOUT,
              device=True):
-        """Server and client of perftest or a pingpong, both to a good end."""
+        """Server and client of perftest or a pingpong, both to a good end. They find each other at
+        address(@server)."""
         port = next(_ports)
         flags = ["-d", "softib0", "-p", port] if device else ["-p", port]
         serve = [program, *flags, *(args if server_args is None else server_args)]
         first = self.serve(server, *serve, port=port)
-        out = self.run(client, program, *flags, *args, "127.0.0.1", timeout=timeout, check=False)
+        out = self.run(client, program, *flags, *args, self.address(server), timeout=timeout, check=False)
         status = self.running[-1].returncode
         if status:  # a server that spins on its queue never learns of it
             kill(first)

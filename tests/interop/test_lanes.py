@@ -73,7 +73,7 @@ def background(fabric, program, *args, server="n1", client="n2"):
     port = next(_ports)
     flags = ["-d", "softib0", "-p", port]
     first = fabric.serve(server, program, *flags, *args, port=port)
-    second = fabric.start(client, program, *flags, *args, "127.0.0.1")
+    second = fabric.start(client, program, *flags, *args, fabric.address(server))
     return first, second
 
 
