@@ -363,6 +363,14 @@ enum ib_process_mad_flags {
 	IB_MAD_IGNORE_BKEY = 2,
 };
 
+/** struct ib_port_address - an IP address of the host at a port of Ethernet
+ *  @gid: as a GID: IPv4's is mapped (::ffff:a.b.c.d)
+ *  @vlan_id: of the VLAN interface that has it; 0: untagged */
+struct ib_port_address {
+	union ib_gid gid;
+	u16 vlan_id;
+};
+
 /**
  * struct ib_device_ops - what a driver gives. Arguments were checked by the
  * core (attributes against the device's limits, states against the table of
@@ -498,8 +506,8 @@ struct ib_device_ops {
 			   const struct ib_mad *in, struct ib_mad *out, size_t *out_mad_bytes,
 			   u16 *out_mad_pkey_index);
 	/** set_addresses() - of ports of Ethernet alone: ib_set_addresses() */
-	void (*set_addresses)(struct ib_device *device, u32 port_num, const union ib_gid *address,
-			      unsigned int num);
+	void (*set_addresses)(struct ib_device *device, u32 port_num,
+			      const struct ib_port_address *address, unsigned int num);
 };
 
 /** ib_ucontext_fatal() - a driver's word that the program behind @context
@@ -909,10 +917,10 @@ int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 /** ib_detach_mcast() - 0; -EINVAL not attached */
 int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
-/** ib_set_addresses() - the addresses that the network interface of a port of Ethernet has now, IPv4's
- *  mapped (::ffff:a.b.c.d): its GID table follows them, with an event IB_EVENT_GID_CHANGE
+/** ib_set_addresses() - the addresses that the network interface of a port of Ethernet and its VLAN
+ *  interfaces have now: its GID table follows them, with an event IB_EVENT_GID_CHANGE
  *  Source: IBA v1 A17.4.2 */
-void ib_set_addresses(struct ib_device *device, u32 port_num, const union ib_gid *address,
+void ib_set_addresses(struct ib_device *device, u32 port_num, const struct ib_port_address *address,
 		      unsigned int num);
 
 /** ib_create_flow() - lead frames that @attr describes to @qp, or drop them

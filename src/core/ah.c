@@ -152,7 +152,7 @@ struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
 	return ret ? ERR_PTR(ret) : rdma_create_ah(pd, &attr, 0);
 }
 
-void ib_set_addresses(struct ib_device *device, u32 port_num, const union ib_gid *address,
+void ib_set_addresses(struct ib_device *device, u32 port_num, const struct ib_port_address *address,
 		      unsigned int num)
 {
 	if (device->ops->set_addresses)

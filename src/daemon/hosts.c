@@ -50,7 +50,13 @@ static struct ib_device *device_of(const struct hosts *hosts, int node)
 static bool is_in(const struct hosts *hosts, int node, unsigned int port, unsigned int vlan)
 {
 	return !vlan || (hosts->topo->node[node].port[port].ethernet &&
-			 fab_vlans_has(hosts->vlans, node, vlan));
+			 fab_ethernet_is_member(hosts->fab, node, (int)port, vlan));
+}
+
+/* has it an address there by the plan? */
+static bool is_planned(const struct hosts *hosts, int node, unsigned int vlan)
+{
+	return fab_vlans_has(hosts->vlans, node, vlan);
 }
 
 /* Convert an IP address to the GID of RoCE. Return: false: it is not an IP address */
@@ -85,7 +91,8 @@ static bool find_by_plan(const struct hosts *hosts, const struct sockaddr *addr,
 	at->vlan = topo_plan_vlan(&hosts->plan, &at->network);
 	at->port = at->network;
 	at->node = topo_host_adapter(hosts->topo, hosts->first[number - 1], &at->port);
-	return at->node >= 0 && is_in(hosts, at->node, at->port, at->vlan);
+	return at->node >= 0 && is_planned(hosts, at->node, at->vlan) &&
+	       is_in(hosts, at->node, at->port, at->vlan);
 }
 
 /* Find the interface that has @addr. Return: false: no interface has it */
@@ -95,9 +102,9 @@ static bool find_place(const struct hosts *hosts, const struct sockaddr *addr, s
 
 	if (find_by_plan(hosts, addr, at))
 		return true;
-	if (!gid_of(addr, &gid) || !fab_ethernet_find_port(hosts->fab, &gid, &at->node, &at->port))
+	if (!gid_of(addr, &gid) ||
+	    !fab_ethernet_find_port(hosts->fab, &gid, &at->node, &at->port, &at->vlan))
 		return false;
-	at->vlan = 0;
 	at->network = hosts->topo->node[at->node].ports_before + at->port;
 	return true;
 }
@@ -163,10 +170,12 @@ static void source_for(const struct hosts *hosts, int node, unsigned int port, u
 {
 	const struct topo_node *nd = &hosts->topo->node[node];
 	struct fab_roce_gid gids[FAB_ROCE_GIDS];
+	bool found = is_planned(hosts, node, vlan);
 	unsigned int n, best = 0;
 	union wire_gid to;
 
-	address_in(hosts, nd->number, topo_plan_network(&hosts->plan, nd->ports_before + port, vlan),
+	address_in(hosts, nd->number,
+		   topo_plan_network(&hosts->plan, nd->ports_before + port, found ? vlan : 0),
 		   dst->sa_family, src);
 	if (!nd->port[port].ethernet || !gid_of(dst, &to))
 		return;
@@ -174,8 +183,10 @@ static void source_for(const struct hosts *hosts, int node, unsigned int port, u
 	for (unsigned int i = 0; i < n; i++) {
 		unsigned int bits = common_bits(gids[i].gid.raw, to.raw);
 
-		if (gids[i].path != vlan || is_ipv4(&gids[i].gid) != is_ipv4(&to) || bits <= best)
+		if (gids[i].path != vlan || is_ipv4(&gids[i].gid) != is_ipv4(&to) ||
+		    (found && bits <= best))
 			continue;
+		found = true;
 		best = bits;
 		if (dst->sa_family == AF_INET)
 			memcpy(&((struct sockaddr_in *)src)->sin_addr, gids[i].gid.raw + IPV4_AT, 4);

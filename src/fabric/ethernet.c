@@ -16,12 +16,20 @@
 
 #define RETRY_NS NSEC_PER_SEC
 
+/** struct added_gid - an address that a host has given to an interface */
+struct added_gid {
+	union wire_gid gid; /* zero: an entry that is free */
+	uint8_t path;
+};
+
 /** struct fab_ethernet - the stations, and the memory of the searches */
 struct fab_ethernet {
 	struct fabric *fab;
 	struct topo_plan plan;
 	struct fab_vlans vlans;
 	uint8_t lmc; /* a station has 2^lmc numbers, one for each VLAN */
+	uint16_t vlan_id[FAB_PATHS]; /* by path; behind those of the plan: what hosts have added */
+	unsigned int used_paths;     /* others have never had a way */
 	struct rt_work work;
 	struct rt_timer retry; /* there was no memory for a table */
 	unsigned int num_stations, num_hosts;
@@ -29,7 +37,8 @@ struct fab_ethernet {
 	struct fab_port **station; /* [place] */
 	uint16_t *first; /* place of the first station of each adapter, by node */
 	int *host;	 /* the first adapter of each host: [number in the plan - 1] */
-	union wire_gid **added; /* [place]: FAB_ROCE_ADDED, of which some are zero; or NULL */
+	uint8_t *joined; /* [place]: bit v - 1: the station is in VLAN v */
+	struct added_gid **added; /* [place]: FAB_ROCE_ADDED, or NULL */
 	/* --- search(): by node --- */
 	uint8_t *toward; /* egress port to the root; WIRE_LFT_NO_PORT: not reached */
 	int *queue;
@@ -64,6 +73,23 @@ static uint16_t station_number(const struct fab_ethernet *eth, int node, int por
 	for (int p = 1; p < port; p++)
 		place += eth->fab->topo->node[node].port[p].ethernet;
 	return number_at(eth, place);
+}
+
+/* the number of paths, with that of the untagged network */
+static unsigned int num_paths(const struct fab_ethernet *eth)
+{
+	return 1u << eth->lmc;
+}
+
+static bool is_in(const struct fab_ethernet *eth, unsigned int place, unsigned int path)
+{
+	return !path || eth->joined[place] >> (path - 1) & 1;
+}
+
+bool fab_ethernet_is_member(const struct fabric *fab, int node, int port, unsigned int path)
+{
+	return path < num_paths(fab->ethernet) &&
+	       is_in(fab->ethernet, place_of(fab->ethernet, station_number(fab->ethernet, node, port)), path);
 }
 
 static void mac_at(unsigned int place, uint8_t mac[FAB_MAC_BYTES])
@@ -139,12 +165,15 @@ static bool is_none(const union wire_gid *gid)
 static unsigned int gids_added(const struct fab_ethernet *eth, int node, int port,
 			       struct fab_roce_gid *gids, unsigned int room)
 {
-	const union wire_gid *added = eth->added[place_of(eth, station_number(eth, node, port))];
+	const struct added_gid *added = eth->added[place_of(eth, station_number(eth, node, port))];
 	unsigned int last = 0;
 
 	for (unsigned int i = 0; added && i < 2 * FAB_ROCE_ADDED && i < room; i++) {
-		gids[i] = (struct fab_roce_gid){.gid = added[i / 2], .v2 = !(i % 2)};
-		if (!is_none(&added[i / 2]))
+		gids[i] = (struct fab_roce_gid){.gid = added[i / 2].gid,
+						.v2 = !(i % 2),
+						.path = added[i / 2].path,
+						.vlan_id = eth->vlan_id[added[i / 2].path]};
+		if (!is_none(&added[i / 2].gid))
 			last = i + 1;
 	}
 	return last;
@@ -166,58 +195,128 @@ unsigned int fab_ethernet_gids(const struct fabric *fab, int node, int port,
 }
 
 /* is it one of the entries that the port has by the plan and its MAC address? */
-static bool is_planned(const struct fab_ethernet *eth, int node, int port, const union wire_gid *gid)
+static bool is_planned(const struct fab_ethernet *eth, int node, int port, const struct added_gid *a)
 {
 	struct fab_roce_gid own[FAB_ROCE_GIDS_EACH];
 
-	gids_in_vlan(eth, node, port, 0, own);
+	if (!fab_vlans_has(&eth->vlans, node, a->path))
+		return false;
+	gids_in_vlan(eth, node, port, a->path, own);
 	for (unsigned int i = 0; i < FAB_ROCE_GIDS_EACH; i++)
-		if (!memcmp(own[i].gid.raw, gid->raw, sizeof(gid->raw)))
+		if (!memcmp(own[i].gid.raw, a->gid.raw, sizeof(a->gid.raw)))
 			return true;
 	return false;
 }
 
-static bool has_gid(const union wire_gid *list, unsigned int num, const union wire_gid *gid)
+static bool has_gid(const struct added_gid *list, unsigned int num, const struct added_gid *a)
 {
 	for (unsigned int i = 0; i < num; i++)
-		if (!memcmp(list[i].raw, gid->raw, sizeof(gid->raw)))
+		if (list[i].path == a->path && !memcmp(list[i].gid.raw, a->gid.raw, sizeof(a->gid.raw)))
 			return true;
 	return false;
 }
 
 /* Return: false: no free entry */
-static bool add_gid(union wire_gid *added, const union wire_gid *gid)
+static bool add_gid(struct added_gid *added, const struct added_gid *a)
 {
 	for (unsigned int i = 0; i < FAB_ROCE_ADDED; i++)
-		if (is_none(&added[i])) {
-			added[i] = *gid;
+		if (is_none(&added[i].gid)) {
+			added[i] = *a;
 			return true;
 		}
 	return false;
 }
 
-void fab_ethernet_set_added(struct fabric *fab, int node, int port, const union wire_gid *gid,
-			    unsigned int num)
+/* The entries of an address stay where they are. Return: true if an entry has changed */
+static bool replace_added(struct fab_ethernet *eth, int node, int port, const struct added_gid *want,
+			  unsigned int num)
 {
-	struct fab_ethernet *eth = fab->ethernet;
 	unsigned int place = place_of(eth, station_number(eth, node, port));
-	union wire_gid *added = eth->added[place];
+	struct added_gid *added = eth->added[place];
 	bool changed = false;
 
 	for (unsigned int i = 0; added && i < FAB_ROCE_ADDED; i++)
-		if (!is_none(&added[i]) && !has_gid(gid, num, &added[i])) {
-			memset(&added[i], 0, sizeof(added[i]));
+		if (!is_none(&added[i].gid) && !has_gid(want, num, &added[i])) {
+			added[i] = (struct added_gid){.path = 0};
 			changed = true;
 		}
 	for (unsigned int i = 0; i < num; i++) {
-		if (is_planned(eth, node, port, &gid[i]) || (added && has_gid(added, FAB_ROCE_ADDED, &gid[i])))
+		if (is_planned(eth, node, port, &want[i]) || (added && has_gid(added, FAB_ROCE_ADDED, &want[i])))
 			continue;
 		if (!added)
 			added = eth->added[place] = rt_zalloc(FAB_ROCE_ADDED * sizeof(*added));
-		changed |= added && add_gid(added, &gid[i]);
+		changed |= added && add_gid(added, &want[i]);
 	}
-	if (changed)
+	return changed;
+}
+
+static bool is_used(const struct fab_ethernet *eth, unsigned int path)
+{
+	for (unsigned int place = 0; place < eth->num_stations; place++)
+		if (is_in(eth, place, path))
+			return true;
+	return path <= eth->vlans.num;
+}
+
+/* Return: the path of a VLAN that has members; 0: none has, or untagged */
+static unsigned int find_vlan(const struct fab_ethernet *eth, uint16_t vlan_id)
+{
+	for (unsigned int path = 1; path < eth->used_paths && vlan_id; path++)
+		if (eth->vlan_id[path] == vlan_id && is_used(eth, path))
+			return path;
+	return 0;
+}
+
+/* Return: the path of a VLAN, which may be a new one; 0: all paths are used, or untagged */
+static unsigned int get_vlan(struct fab_ethernet *eth, uint16_t vlan_id)
+{
+	unsigned int path = find_vlan(eth, vlan_id);
+
+	if (path || !vlan_id)
+		return path;
+	for (path = 1; path < num_paths(eth) && is_used(eth, path); path++)
+		;
+	if (path == num_paths(eth))
+		return 0;
+	eth->vlan_id[path] = vlan_id;
+	eth->used_paths = MAX(eth->used_paths, path + 1);
+	return path;
+}
+
+static uint8_t bit_of(unsigned int path)
+{
+	return path ? (uint8_t)(1u << (path - 1)) : 0;
+}
+
+static uint8_t planned_vlans(const struct fab_ethernet *eth, int node)
+{
+	return eth->vlans.num ? eth->vlans.member[node] : 0;
+}
+
+void fab_ethernet_set_added(struct fabric *fab, int node, int port,
+			    const struct fab_roce_address *address, unsigned int num)
+{
+	struct fab_ethernet *eth = fab->ethernet;
+	unsigned int place = place_of(eth, station_number(eth, node, port)), kept = 0;
+	struct added_gid want[FAB_ROCE_GIDS];
+	uint8_t before = eth->joined[place];
+	uint8_t stays = planned_vlans(eth, node);
+
+	for (unsigned int i = 0; i < num; i++)
+		stays |= bit_of(find_vlan(eth, address[i].vlan_id));
+	eth->joined[place] = stays; /* what the port has left may be another VLAN's now */
+	for (unsigned int i = 0; i < num && kept < ARRAY_SIZE(want); i++) {
+		unsigned int path = get_vlan(eth, address[i].vlan_id);
+
+		if (address[i].vlan_id && !path)
+			continue;
+		eth->joined[place] |= bit_of(path);
+		want[kept++] = (struct added_gid){.gid = address[i].gid, .path = (uint8_t)path};
+	}
+	if (replace_added(eth, node, port, want, kept))
 		fab_changed(&fab->node[node].port[port], AG_CHANGED_GIDS);
+	if (eth->joined[place] != before)
+		rt_work_queue(fab->rt, &eth->work);
 }
 
 /* @network: of the address by the plan; the VLAN must be @path */
@@ -243,16 +342,19 @@ static uint16_t local_station(const struct fab_ethernet *eth, const union wire_g
 
 	link_local_gid(place, &local);
 	return place < eth->num_stations && !memcmp(&local, gid, sizeof(local)) &&
-			       fab_vlans_has(&eth->vlans, eth->station[place]->node, path) ?
+			       is_in(eth, place, path) ?
 		       (uint16_t)(number_at(eth, place) + path) : 0;
 }
 
-/* who has it beside the addresses of the plan, which are untagged */
-static uint16_t added_station(const struct fab_ethernet *eth, const union wire_gid *gid)
+/* who has it beside the addresses of the plan */
+static uint16_t added_station(const struct fab_ethernet *eth, const union wire_gid *gid,
+			      unsigned int path)
 {
+	const struct added_gid wanted = {.gid = *gid, .path = (uint8_t)path};
+
 	for (unsigned int place = 0; place < eth->num_stations; place++)
-		if (eth->added[place] && has_gid(eth->added[place], FAB_ROCE_ADDED, gid))
-			return number_at(eth, place);
+		if (eth->added[place] && has_gid(eth->added[place], FAB_ROCE_ADDED, &wanted))
+			return (uint16_t)(number_at(eth, place) + path);
 	return 0;
 }
 
@@ -281,15 +383,20 @@ uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *g
 	if (gid->raw[0] == 0xff)
 		return (uint16_t)(FAB_STATION_ALL + path);
 	number = station_by_plan(fab->ethernet, gid, path);
-	return number || path || is_none(gid) ? number : added_station(fab->ethernet, gid);
+	return number || is_none(gid) ? number : added_station(fab->ethernet, gid, path);
 }
 
 bool fab_ethernet_find_port(const struct fabric *fab, const union wire_gid *gid, int *node,
-			    unsigned int *port)
+			    unsigned int *port, unsigned int *path)
 {
 	const struct fab_port *station;
 	uint16_t number = fab->ethernet ? fab_ethernet_find_gid(fab, gid, 0) : 0;
 
+	*path = 0;
+	for (unsigned int v = 1; fab->ethernet && !number && v < fab->ethernet->used_paths; v++) {
+		number = added_station(fab->ethernet, gid, v);
+		*path = v;
+	}
 	if (!number || number == FAB_STATION_ALL)
 		return false;
 	station = fab->ethernet->station[place_of(fab->ethernet, number)];
@@ -298,12 +405,12 @@ bool fab_ethernet_find_port(const struct fabric *fab, const union wire_gid *gid,
 	return true;
 }
 
-bool fab_ethernet_may_send(const struct fabric *fab, int node, uint16_t slid, uint16_t dlid)
+bool fab_ethernet_may_send(const struct fabric *fab, int node, int port, uint16_t slid,
+			   uint16_t dlid)
 {
-	const struct fab_ethernet *eth = fab->ethernet;
-	unsigned int mask = (1u << eth->lmc) - 1;
+	unsigned int mask = num_paths(fab->ethernet) - 1;
 
-	return !((slid ^ dlid) & mask) && fab_vlans_has(&eth->vlans, node, dlid & mask);
+	return !((slid ^ dlid) & mask) && fab_ethernet_is_member(fab, node, port, dlid & mask);
 }
 
 /* --- ports --- */
@@ -415,10 +522,9 @@ static int route_stations(struct fab_ethernet *eth)
 			search(eth, edge->node);
 			searched = edge->node;
 		}
-		for (unsigned int v = 0; v <= eth->vlans.num && !ret; v++)
+		for (unsigned int v = 0; v < eth->used_paths && !ret; v++)
 			ret = route_station(eth, (uint16_t)(number_at(eth, i) + v),
-					    fab_vlans_has(&eth->vlans, eth->station[i]->node, v) ?
-						    edge : NULL);
+					    is_in(eth, i, v) ? edge : NULL);
 	}
 	return ret;
 }
@@ -431,7 +537,7 @@ static bool spreads(const struct fab_ethernet *eth, const struct fab_port *port,
 	if (!peer || fab_ag_port(port)->state != WIRE_PORT_ACTIVE)
 		return false;
 	if (!fab_is_switch(peer))
-		return fab_vlans_has(&eth->vlans, peer->node, v);
+		return fab_ethernet_is_member(eth->fab, peer->node, peer->num, v);
 	return eth->toward[port->node] == port->num ||
 	       eth->toward[peer->node] == peer->num;
 }
@@ -451,7 +557,7 @@ static int spread_to_all(struct fab_ethernet *eth)
 		if (!is_ethernet_switch(fab, n))
 			continue;
 		for (unsigned int p = 1; p <= node->ag->num_ports; p++)
-			for (unsigned int v = 0; v <= eth->vlans.num && !ret; v++)
+			for (unsigned int v = 0; v < eth->used_paths && !ret; v++)
 				ret = ag_mft_put(node->ag, (uint16_t)(FAB_STATION_ALL + v), (uint8_t)p,
 						 spreads(eth, &node->port[p], v));
 	}
@@ -494,19 +600,47 @@ static void number_stations(struct fab_ethernet *eth)
 		eth->host[fab->topo->node[n].number - 1] = fab->topo->node[n].host;
 		eth->num_hosts = MAX(eth->num_hosts, fab->topo->node[n].number);
 		for (unsigned int p = 1; p <= fab->node[n].ag->num_ports; p++)
-			if (fab_is_ethernet(fab, n, (int)p))
+			if (fab_is_ethernet(fab, n, (int)p)) {
+				eth->joined[eth->num_stations] = planned_vlans(eth, n);
 				eth->station[eth->num_stations++] = &fab->node[n].port[p];
+			}
 	}
 }
 
-/* so many low bits tell the VLANs apart, and the untagged network */
-static uint8_t lmc_of(unsigned int vlans)
+/* So many low bits tell the VLANs apart, and the untagged network: with room for further VLANs
+ * if the stations leave it. Return: the bits; -1: there are more stations than numbers */
+static int path_bits(const struct fab_vlans *vlans, unsigned int stations, unsigned int numbers)
 {
-	uint8_t lmc = 0;
+	int lmc = vlans ? FAB_PATH_BITS : 0;
 
-	while (1u << lmc <= vlans)
-		lmc++;
-	return lmc;
+	while (lmc && stations >= numbers >> lmc)
+		lmc--;
+	return stations < numbers >> lmc && 1u << lmc > (vlans ? vlans->num : 0) ? lmc : -1;
+}
+
+/* Return: 0; -ENOMEM */
+static int alloc_stations(struct fab_ethernet *eth, unsigned int stations)
+{
+	size_t nodes = (size_t)eth->fab->num_nodes + 1;
+
+	eth->station = rt_zalloc((stations + 1) * sizeof(*eth->station));
+	eth->joined = rt_zalloc(stations + 1);
+	eth->added = rt_zalloc((stations + 1) * sizeof(*eth->added));
+	eth->first = rt_zalloc(nodes * sizeof(*eth->first));
+	eth->host = rt_zalloc(nodes * sizeof(*eth->host));
+	eth->toward = rt_zalloc(nodes);
+	eth->queue = rt_zalloc(nodes * sizeof(*eth->queue));
+	return eth->station && eth->joined && eth->added && eth->first && eth->host && eth->toward &&
+			       eth->queue ?
+		       0 : -ENOMEM;
+}
+
+static void set_vlans(struct fab_ethernet *eth, const struct fab_vlans *vlans)
+{
+	eth->vlans = *vlans;
+	eth->used_paths = 1 + vlans->num;
+	for (unsigned int v = 1; v <= vlans->num; v++)
+		eth->vlan_id[v] = vlans->id[v - 1];
 }
 
 static unsigned int count_stations(const struct fabric *fab)
@@ -524,11 +658,10 @@ int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan,
 {
 	uint16_t before = topo_has_link(fab->topo, false) ? FAB_STATION_MIXED : 0;
 	unsigned int stations = count_stations(fab);
-	uint8_t lmc = lmc_of(vlans ? vlans->num : 0);
-	size_t nodes = (size_t)fab->num_nodes + 1;
+	int lmc = path_bits(vlans, stations, (unsigned int)WIRE_LID_MULTICAST - before);
 	struct fab_ethernet *eth;
 
-	if (stations >= ((unsigned int)WIRE_LID_MULTICAST - before) >> lmc)
+	if (lmc < 0)
 		return -ENOSPC;
 	eth = rt_zalloc(sizeof(*eth));
 	if (!eth)
@@ -537,18 +670,13 @@ int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan,
 	eth->fab = fab;
 	eth->plan = *plan;
 	eth->before = before;
-	eth->lmc = lmc;
+	eth->lmc = (uint8_t)lmc;
+	eth->used_paths = 1;
 	if (vlans)
-		eth->vlans = *vlans;
+		set_vlans(eth, vlans);
 	rt_work_init(&eth->work, learn);
 	rt_timer_init(fab->rt, &eth->retry, try_again);
-	eth->station = rt_zalloc((stations + 1) * sizeof(*eth->station));
-	eth->added = rt_zalloc((stations + 1) * sizeof(*eth->added));
-	eth->first = rt_zalloc(nodes * sizeof(*eth->first));
-	eth->host = rt_zalloc(nodes * sizeof(*eth->host));
-	eth->toward = rt_zalloc(nodes);
-	eth->queue = rt_zalloc(nodes * sizeof(*eth->queue));
-	if (!eth->station || !eth->added || !eth->first || !eth->host || !eth->toward || !eth->queue) {
+	if (alloc_stations(eth, stations)) {
 		fab_ethernet_free(fab);
 		return -ENOMEM;
 	}
@@ -568,6 +696,7 @@ void fab_ethernet_free(struct fabric *fab)
 	for (unsigned int i = 0; eth->added && i < eth->num_stations; i++)
 		rt_free(eth->added[i]);
 	rt_free(eth->added);
+	rt_free(eth->joined);
 	rt_free(eth->station);
 	rt_free(eth->first);
 	rt_free(eth->host);

@@ -17,16 +17,18 @@
  *  GID 1         ::ffff: and the IPv4 address of the address plan
  *  GID 2         the IPv6 address of the plan
  *  GID 3 to 5    the same three
- *  GID 6 to 11   the six of the first VLAN that the port is a member of, and so on
- *  behind them   two of each address that the port's interface has beside those of the plan
+ *  GID 6 to 11   the six of the first VLAN of the plan (--vlan) that the port is a member of, and so on
+ *  behind them   two of each address that the port's interface, or one of its VLAN interfaces,
+ *                has beside those of the plan
  *
  * The first three of six are RoCE version 2, the others version 1 (IBA v1 annexes A17 and A16): who
  * searches the table for an address finds version 2. A frame to a group, or to an unknown MAC address, goes to FAB_STATION_ALL: every
  * station receives it, and selects by its own tables.
  *
- * A VLAN (vlan.h) is a path of its own: a station has a number for each, one behind the
+ * A VLAN is a path of its own: a station has a number for each, one behind the
  * other, as a port of InfiniBand has by its LMC. Which one a packet goes to the sender's entry
- * of the GID table says, and the switches have ways to the numbers of members alone.
+ * of the GID table says, and the switches have ways to the numbers of members alone. The VLANs of
+ * the plan (vlan.h) come first; further ones are those in which a port's host has an address.
  */
 #ifndef SOFTIB_FABRIC_ETHERNET_H
 #define SOFTIB_FABRIC_ETHERNET_H
@@ -43,6 +45,8 @@ struct fabric;
 #define FAB_ROCE_GIDS_EACH 6 /* of the port, and of each of its VLANs */
 #define FAB_ROCE_GIDS	32
 #define FAB_ROCE_ADDED	8 /* addresses of a port beside those of the plan */
+#define FAB_PATH_BITS	3 /* at most: of the VLANs, with those that hosts add, and the untagged network */
+#define FAB_PATHS	(1 << FAB_PATH_BITS)
 
 /** struct fab_roce_gid - an entry of a port's GID table */
 struct fab_roce_gid {
@@ -52,10 +56,17 @@ struct fab_roce_gid {
 	uint16_t vlan_id; /* 0: untagged */
 };
 
+/** struct fab_roce_address - an IP address of a port's interface or of one of its VLAN interfaces */
+struct fab_roce_address {
+	union wire_gid gid; /* IPv4's is mapped */
+	uint16_t vlan_id;   /* 0: untagged */
+};
+
 /**
  * fab_ethernet_start() - start the part of a new fabric whose links are Ethernet's
  * @plan: the stations' IP addresses; copied
- * @vlans: NULL: none; copied, @member must outlive the fabric
+ * @vlans: those of the plan; copied, @member must outlive the fabric. NULL: there are none, and hosts
+ *         add none
  * Return: 0; -ENOSPC more stations than numbers; -ENOMEM
  */
 int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan,
@@ -70,14 +81,18 @@ void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES]);
 /** fab_ethernet_gids() - the GID table of a CA's port of Ethernet. Return: how many entries */
 unsigned int fab_ethernet_gids(const struct fabric *fab, int node, int port,
 			       struct fab_roce_gid gids[FAB_ROCE_GIDS]);
-/** fab_ethernet_set_added() - the addresses that the interface of a CA's port has, untagged. Those
+/** fab_ethernet_set_added() - the addresses that the interfaces of a CA's port have. Those
  *  that are not the plan's are two entries each of its GID table, version 2 and version 1, which stay
- *  where they are as long as the address is there. Further ones than there is room for have none */
-void fab_ethernet_set_added(struct fabric *fab, int node, int port, const union wire_gid *gid,
-			    unsigned int num);
-/** fab_ethernet_find_port() - whose untagged address it is. Return: false: nobody's */
+ *  where they are as long as the address is there. The port is a member of their VLANs. Further
+ *  addresses and VLANs than there is room for have no entries */
+void fab_ethernet_set_added(struct fabric *fab, int node, int port,
+			    const struct fab_roce_address *address, unsigned int num);
+/** fab_ethernet_find_port() - whose address it is, untagged or else in a VLAN that a host has added
+ *  @path: set to the number of the VLAN. Return: false: nobody's */
 bool fab_ethernet_find_port(const struct fabric *fab, const union wire_gid *gid, int *node,
-			    unsigned int *port);
+			    unsigned int *port, unsigned int *path);
+/** fab_ethernet_is_member() - is a CA's port of Ethernet in the VLAN @path? All are in path 0 */
+bool fab_ethernet_is_member(const struct fabric *fab, int node, int port, unsigned int path);
 /** fab_ethernet_find_mac() - Return: the station with this MAC address; FAB_STATION_ALL for
  *  a group or an address that no station has */
 uint16_t fab_ethernet_find_mac(const struct fabric *fab, const uint8_t mac[FAB_MAC_BYTES]);
@@ -87,6 +102,7 @@ uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *g
 			       unsigned int path);
 /** fab_ethernet_may_send() - may a CA's port of Ethernet send a packet with these addresses?
  *  It is a member of their VLAN, which is the same for both */
-bool fab_ethernet_may_send(const struct fabric *fab, int node, uint16_t slid, uint16_t dlid);
+bool fab_ethernet_may_send(const struct fabric *fab, int node, int port, uint16_t slid,
+			   uint16_t dlid);
 
 #endif

@@ -205,18 +205,20 @@ int hca_find_station(struct ib_device *device, u32 port_num, unsigned int sgid_i
 	return *station ? 0 : -EHOSTUNREACH;
 }
 
-void hca_set_addresses(struct ib_device *device, u32 port_num, const union ib_gid *address,
+void hca_set_addresses(struct ib_device *device, u32 port_num, const struct ib_port_address *address,
 		       unsigned int num)
 {
 	const struct hca *hca = hca_of(device);
-	union wire_gid gid[2 * FAB_ROCE_ADDED]; /* including those of the address plan */
+	struct fab_roce_address to[FAB_ROCE_GIDS]; /* including those of the address plan */
 
 	if (!fab_is_ethernet(hca->fab, hca->node, (int)port_num))
 		return;
-	num = MIN(num, (unsigned int)ARRAY_SIZE(gid));
-	for (unsigned int i = 0; i < num; i++)
-		memcpy(gid[i].raw, address[i].raw, sizeof(gid[i].raw));
-	fab_ethernet_set_added(hca->fab, hca->node, (int)port_num, gid, num);
+	num = MIN(num, (unsigned int)ARRAY_SIZE(to));
+	for (unsigned int i = 0; i < num; i++) {
+		memcpy(to[i].gid.raw, address[i].gid.raw, sizeof(to[i].gid.raw));
+		to[i].vlan_id = address[i].vlan_id;
+	}
+	fab_ethernet_set_added(hca->fab, hca->node, (int)port_num, to, num);
 }
 
 int hca_modify_port(struct ib_device *device, u32 port_num, int mask, struct ib_port_modify *modify)

@@ -122,7 +122,7 @@ static bool pkey_is_ours(const struct abi_devport *port, uint16_t pkey)
 bool hca_vlan_is_ours(const struct hca *hca, unsigned port_num, uint16_t slid, uint16_t dlid)
 {
 	return !fab_is_ethernet(hca->fab, hca->node, (int)port_num) ||
-	       fab_ethernet_may_send(hca->fab, hca->node, slid, dlid);
+	       fab_ethernet_may_send(hca->fab, hca->node, (int)port_num, slid, dlid);
 }
 
 static bool may_leave(const struct hca_user *user, unsigned port_num, const struct fab_packet *pkt)

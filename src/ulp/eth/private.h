@@ -5,7 +5,7 @@
  *  eth.c    making and unmaking; events of the port
  *  queue.c  the queue pair: rules, buffers, sends, receives
  *  host.c   the TAP device: frames from the host, frames for it
- *  rtnl.c   the routing socket, by which the host's kernel tells the interface's addresses
+ *  rtnl.c   the routing socket, by which the host's kernel tells addresses and VLAN interfaces
  */
 #ifndef SOFTIB_ULP_ETH_PRIVATE_H
 #define SOFTIB_ULP_ETH_PRIVATE_H
@@ -19,7 +19,8 @@
 #define ETH_FRAME_MAX (4096 + WIRE_FRAME_OVERHEAD)
 #define ETH_RECEIVES  16 /* as many packets as the adapter takes up in a turn of the loop */
 #define ETH_SENDS     56
-#define ETH_ADDRESSES 16
+#define ETH_ADDRESSES 24 /* more have no GIDs: a port has a table of 32, two for each */
+#define ETH_VLANS     16
 #define ETH_SPARE     16	 /* sends that are kept for the next frames */
 
 /** struct eth_send - a frame on its way out */
@@ -37,6 +38,15 @@ struct eth_receive {
 	struct eth *eth;
 	u8 *frame; /* of ETH_FRAME_MAX */
 };
+
+/** struct eth_vlan - a VLAN interface of the host upon the interface */
+struct eth_vlan {
+	unsigned int ifindex;
+	u16 id;
+};
+
+/** enum eth_lists - what the kernel is listing on the routing socket */
+enum eth_lists { ETH_LISTS_NOTHING, ETH_LISTS_LINKS, ETH_LISTS_ADDRESSES };
 
 enum eth_rule { ETH_RULE_OWN, ETH_RULE_GROUPS, ETH_RULES };
 
@@ -60,9 +70,11 @@ struct eth {
 	int rtnl_fd;
 	unsigned int ifindex;
 	struct rt_io rtnl_io;
-	bool rtnl_wanted, rtnl_lists; /* a list of addresses; it is being told */
-	union ib_gid address[ETH_ADDRESSES];
-	unsigned int num_addresses;
+	enum eth_lists rtnl_lists;
+	bool rtnl_wanted; /* a new list */
+	struct eth_vlan vlan[ETH_VLANS];
+	struct ib_port_address address[ETH_ADDRESSES];
+	unsigned int num_vlans, num_addresses;
 	/* --- queue.c --- */
 	struct ib_pd *pd;
 	struct ib_cq *cq;

@@ -246,10 +246,10 @@ static void gids(void **state)
 static unsigned int set_added(struct net *net, const char *const *texts, unsigned int num,
 			      struct fab_roce_gid gid[FAB_ROCE_GIDS])
 {
-	union wire_gid list[2 * FAB_ROCE_ADDED];
+	struct fab_roce_address list[2 * FAB_ROCE_ADDED];
 
 	for (unsigned int i = 0; i < num; i++)
-		list[i] = gid_of(texts[i]);
+		list[i] = (struct fab_roce_address){.gid = gid_of(texts[i])};
 	fab_ethernet_set_added(net->fab, N5, 1, list, num);
 	return fab_ethernet_gids(net->fab, N5, 1, gid);
 }
@@ -274,14 +274,15 @@ static void gids_of_added_addresses(void **state)
 	struct net *net = triangle();
 	struct fab_roce_gid gid[FAB_ROCE_GIDS];
 	union wire_gid asked = gid_of("2001:db8::1");
-	unsigned int port;
+	unsigned int port, path;
 	int node;
 
-	assert_false(fab_ethernet_find_port(net->fab, &asked, &node, &port));
+	assert_false(fab_ethernet_find_port(net->fab, &asked, &node, &port, &path));
 	assert_int_equal(set_added(net, all, 3, gid), FAB_ROCE_GIDS_EACH + 4);
 	for (unsigned int i = 0; i < 4; i++)
 		expect_entry(&gid[FAB_ROCE_GIDS_EACH + i], all[1 + i / 2], i % 2 == 0);
-	assert_true(fab_ethernet_find_port(net->fab, &asked, &node, &port));
+	assert_true(fab_ethernet_find_port(net->fab, &asked, &node, &port, &path));
+	assert_int_equal(path, 0);
 	assert_int_equal(node, N5);
 	assert_int_equal(port, 1);
 	assert_int_equal(set_added(net, &all[2], 1, gid), FAB_ROCE_GIDS_EACH + 4);
@@ -358,19 +359,23 @@ static void end_vlans(struct net *net, struct fab_vlans *vlans)
 	fab_vlans_free(vlans);
 }
 
-/* a station has four numbers, of which the third VLAN's is nobody's */
+/* the number of the station at @place, from 1, in VLAN @v: it has eight */
+#define AT(place, v) ((uint16_t)((place) * FAB_PATHS + (v)))
+enum { PLACE_N0 = 1, PLACE_N1, PLACE_N5 };
+
+/* the numbers of the third VLAN and those behind it are nobody's */
 static void vlans_have_ways_to_their_members(void **state)
 {
 	struct fab_vlans vlans;
 	struct net *net = with_vlans(&vlans);
 
-	assert_int_equal(net_port(net, N0, 1)->lid, 4);
-	assert_int_equal(net_port(net, N5, 1)->lid, 12);
-	assert_int_equal(net_port(net, N5, 1)->lmc, 2);
-	for (uint16_t v = 0; v <= 3; v++)
-		send_to(net, N0, (uint16_t)(12 + v));
+	assert_int_equal(net_port(net, N0, 1)->lid, AT(PLACE_N0, 0));
+	assert_int_equal(net_port(net, N5, 1)->lid, AT(PLACE_N5, 0));
+	assert_int_equal(net_port(net, N5, 1)->lmc, FAB_PATH_BITS);
+	for (uint16_t v = 0; v < FAB_PATHS; v++)
+		send_to(net, N0, AT(PLACE_N5, v));
 	assert_int_equal(net->sink[N5].packets, 2); /* untagged, and VLAN 7 */
-	send_to(net, N0, 8 + 1);
+	send_to(net, N0, AT(PLACE_N1, 1));
 	assert_int_equal(net->sink[N1].packets, 1);
 	end_vlans(net, &vlans);
 }
@@ -395,10 +400,14 @@ static void addresses_in_vlans(void **state)
 		const char *gid;
 		uint16_t found[3]; /* by the VLAN of the source; 0: nobody has it there */
 	} rows[] = {
-		{"fe80::73:69ff:fe00:1", {4, 5, 6}},	{"fe80::73:69ff:fe00:3", {12, 0, 14}},
-		{"::ffff:10.1.0.3", {12, 0, 0}},	{"::ffff:10.2.0.2", {0, 9, 0}},
-		{"::ffff:10.2.0.3", {0, 0, 0}},		{"::ffff:10.3.0.3", {0, 0, 14}},
-		{"fd73:6f66:7469:6203::2", {0, 0, 10}}, {"::ffff:10.4.0.1", {0, 0, 0}},
+		{"fe80::73:69ff:fe00:1", {AT(PLACE_N0, 0), AT(PLACE_N0, 1), AT(PLACE_N0, 2)}},
+		{"fe80::73:69ff:fe00:3", {AT(PLACE_N5, 0), 0, AT(PLACE_N5, 2)}},
+		{"::ffff:10.1.0.3", {AT(PLACE_N5, 0), 0, 0}},
+		{"::ffff:10.2.0.2", {0, AT(PLACE_N1, 1), 0}},
+		{"::ffff:10.2.0.3", {0, 0, 0}},
+		{"::ffff:10.3.0.3", {0, 0, AT(PLACE_N5, 2)}},
+		{"fd73:6f66:7469:6203::2", {0, 0, AT(PLACE_N1, 2)}},
+		{"::ffff:10.4.0.1", {0, 0, 0}},
 		{"ff0e::1", {0xc000, 0xc001, 0xc002}},
 	};
 	struct fab_roce_gid gid[FAB_ROCE_GIDS];
@@ -427,15 +436,99 @@ static void nobody_sends_to_a_vlan_from_outside(void **state)
 	struct fab_vlans vlans;
 	struct net *net = with_vlans(&vlans);
 
-	assert_true(fab_ethernet_may_send(net->fab, N5, 12, 4));
-	assert_true(fab_ethernet_may_send(net->fab, N5, 14, 6));
-	assert_true(fab_ethernet_may_send(net->fab, N5, 14, FAB_STATION_ALL + 2));
-	assert_false(fab_ethernet_may_send(net->fab, N5, 13, 5));
-	assert_false(fab_ethernet_may_send(net->fab, N5, 12, 5));
-	assert_false(fab_ethernet_may_send(net->fab, N5, 12, FAB_STATION_ALL + 1));
-	assert_false(fab_ethernet_may_send(net->fab, N0, 7, 7)); /* no VLAN has this number */
-	assert_true(fab_ethernet_may_send(net->fab, N0, 5, 9));
-	assert_false(fab_ethernet_may_send(net->fab, N0, 4, 9)); /* a frame has one tag */
+	const uint16_t n0 = AT(PLACE_N0, 0), n1 = AT(PLACE_N1, 0), n5 = AT(PLACE_N5, 0);
+
+	assert_true(fab_ethernet_may_send(net->fab, N5, 1, n5, n0));
+	assert_true(fab_ethernet_may_send(net->fab, N5, 1, n5 + 2, n0 + 2));
+	assert_true(fab_ethernet_may_send(net->fab, N5, 1, n5 + 2, FAB_STATION_ALL + 2));
+	assert_false(fab_ethernet_may_send(net->fab, N5, 1, n5 + 1, n0 + 1));
+	assert_false(fab_ethernet_may_send(net->fab, N5, 1, n5, n0 + 1));
+	assert_false(fab_ethernet_may_send(net->fab, N5, 1, n5, FAB_STATION_ALL + 1));
+	assert_false(fab_ethernet_may_send(net->fab, N0, 1, n0 + 3, n0 + 3)); /* no VLAN has this number */
+	assert_true(fab_ethernet_may_send(net->fab, N0, 1, n0 + 1, n1 + 1));
+	assert_false(fab_ethernet_may_send(net->fab, N0, 1, n0, n1 + 1)); /* a frame has one tag */
+	end_vlans(net, &vlans);
+}
+
+/* @id: of the VLAN; @host: the last byte of its addresses, 0 for none */
+static void add_vlan(struct net *net, int node, uint16_t id, unsigned int host)
+{
+	struct fab_roce_address address = {.gid = gid_of("::ffff:192.168.0.0"), .vlan_id = id};
+
+	address.gid.raw[15] = (uint8_t)host;
+	fab_ethernet_set_added(net->fab, node, 1, &address, host ? 1 : 0);
+	rt_sim_run(net->rt, 100);
+}
+
+/* with the addresses of the plan in those that the plan has, and without in others */
+static void hosts_add_vlans(void **state)
+{
+	const union wire_gid of_n5 = gid_of("::ffff:192.168.0.5"),
+			     local = gid_of("fe80::73:69ff:fe00:3");
+	struct fab_roce_gid gid[FAB_ROCE_GIDS];
+	struct fab_vlans vlans;
+	struct net *net = with_vlans(&vlans);
+	unsigned int port, path;
+	int node;
+
+	add_vlan(net, N0, 55, 1);
+	send_to(net, N0, AT(PLACE_N5, 3));
+	assert_int_equal(net->sink[N5].packets, 0); /* not yet a member */
+	assert_int_equal(fab_ethernet_find_gid(net->fab, &local, 3), 0);
+	add_vlan(net, N5, 55, 5);
+	assert_int_equal(fab_ethernet_gids(net->fab, N5, 1, gid), 2 * FAB_ROCE_GIDS_EACH + 2);
+	for (int i = 0; i < 2; i++) {
+		const struct fab_roce_gid *entry = &gid[2 * FAB_ROCE_GIDS_EACH + i];
+
+		expect_entry(entry, "::ffff:192.168.0.5", i == 0);
+		assert_int_equal(entry->path, 3);
+		assert_int_equal(entry->vlan_id, 55);
+	}
+	assert_int_equal(fab_ethernet_find_gid(net->fab, &of_n5, 3), AT(PLACE_N5, 3));
+	assert_int_equal(fab_ethernet_find_gid(net->fab, &of_n5, 0), 0);
+	assert_int_equal(fab_ethernet_find_gid(net->fab, &local, 3), AT(PLACE_N5, 3));
+	assert_true(fab_ethernet_find_port(net->fab, &of_n5, &node, &port, &path));
+	assert_int_equal(node, N5);
+	assert_int_equal(path, 3);
+	send_to(net, N0, AT(PLACE_N5, 3));
+	send_to(net, N0, FAB_STATION_ALL + 3);
+	assert_int_equal(net->sink[N5].packets, 2);
+	assert_int_equal(net->sink[N1].packets, 0);
+	assert_false(fab_ethernet_may_send(net->fab, N1, 1, AT(PLACE_N1, 3), AT(PLACE_N5, 3)));
+	add_vlan(net, N5, 55, 0); /* its interface was deleted */
+	assert_int_equal(fab_ethernet_find_gid(net->fab, &of_n5, 3), 0);
+	assert_false(fab_ethernet_is_member(net->fab, N5, 1, 3));
+	assert_true(fab_ethernet_is_member(net->fab, N5, 1, 2)); /* VLAN 7, by the plan */
+	end_vlans(net, &vlans);
+}
+
+/* A VLAN that all have left makes room for another one; N0 keeps its own meanwhile. */
+static void vlans_that_hosts_add_are_as_many_as_paths(void **state)
+{
+	struct fab_roce_address many[FAB_PATHS] = {0};
+	struct fab_vlans vlans;
+	struct net *net = with_vlans(&vlans);
+	struct fab_roce_gid gid[FAB_ROCE_GIDS];
+	unsigned int planned = 2 * FAB_ROCE_GIDS_EACH, of_n0 = FAB_PATHS - 1 - vlans.num;
+
+	for (unsigned int i = 0; i < FAB_PATHS; i++) {
+		many[i] = (struct fab_roce_address){.gid = gid_of("::ffff:192.168.0.1"),
+						    .vlan_id = (uint16_t)(200 + i)};
+		many[i].gid.raw[14] = (uint8_t)i;
+	}
+	fab_ethernet_set_added(net->fab, N0, 1, many, FAB_PATHS);
+	assert_int_equal(fab_ethernet_gids(net->fab, N0, 1, gid), planned + FAB_ROCE_GIDS_EACH + 2 * of_n0);
+	add_vlan(net, N5, 300, 5);
+	assert_int_equal(fab_ethernet_gids(net->fab, N5, 1, gid), planned);
+	add_vlan(net, N5, 201, 5);
+	assert_int_equal(fab_ethernet_gids(net->fab, N5, 1, gid), planned + 2);
+	fab_ethernet_set_added(net->fab, N0, 1, many + 1, of_n0 - 1);
+	add_vlan(net, N5, 300, 5);
+	assert_int_equal(fab_ethernet_gids(net->fab, N5, 1, gid), planned + 2);
+	assert_int_equal(gid[planned].vlan_id, 300);
+	assert_int_equal(fab_ethernet_gids(net->fab, N0, 1, gid), planned + FAB_ROCE_GIDS_EACH + 2 * of_n0);
+	assert_int_equal(gid[planned + FAB_ROCE_GIDS_EACH + 2].vlan_id, 201);
+	assert_int_equal(gid[planned + FAB_ROCE_GIDS_EACH].vlan_id, 0); /* free */
 	end_vlans(net, &vlans);
 }
 
@@ -457,6 +550,8 @@ int main(void)
 		cmocka_unit_test(a_frame_to_a_vlan_reaches_its_members),
 		cmocka_unit_test(addresses_in_vlans),
 		cmocka_unit_test(nobody_sends_to_a_vlan_from_outside),
+		cmocka_unit_test(hosts_add_vlans),
+		cmocka_unit_test(vlans_that_hosts_add_are_as_many_as_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,12 +152,13 @@ unsigned int fab_ethernet_gids(const struct fabric *fab, int node, int port,
 	return 0;
 }
 
-void fab_ethernet_set_added(struct fabric *fab, int node, int port, const union wire_gid *gid,
-			    unsigned int num)
+void fab_ethernet_set_added(struct fabric *fab, int node, int port,
+			    const struct fab_roce_address *address, unsigned int num)
 {
 }
 
-bool fab_ethernet_may_send(const struct fabric *fab, int node, uint16_t slid, uint16_t dlid)
+bool fab_ethernet_may_send(const struct fabric *fab, int node, int port, uint16_t slid,
+			   uint16_t dlid)
 {
 	return !cable.foreign_vlan;
 }
