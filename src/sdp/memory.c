@@ -130,8 +130,7 @@ static void refuse_cancelled(struct sdp *sdp)
 }
 
 /* A cancellation finds no source whose last byte was read before. */
-int sdp_on_src_cancel(struct sdp *sdp, uint16_t slot, const struct wire_sdp_msg *msg,
-		      struct sdp_input *input)
+void sdp_refuse_sources(struct sdp *sdp)
 {
 	bool reading = false;
 
@@ -141,6 +140,12 @@ int sdp_on_src_cancel(struct sdp *sdp, uint16_t slot, const struct wire_sdp_msg 
 	}
 	if (!reading)
 		refuse_cancelled(sdp);
+}
+
+int sdp_on_src_cancel(struct sdp *sdp, uint16_t slot, const struct wire_sdp_msg *msg,
+		      struct sdp_input *input)
+{
+	sdp_refuse_sources(sdp);
 	return 0;
 }
 
@@ -195,7 +200,7 @@ void sdp_count_rx_data(struct sdp *sdp, struct sdp_input *input)
 static bool may_have_sinks(const struct sdp *sdp)
 {
 	return sdp->state == SDP_OPEN && sdp->rx_mode == WIRE_SDP_PIPELINED &&
-	       !sdp->no_sinks && !sdp->rx_shut && !sdp->disconn_received;
+	       !sdp_is_leaving(sdp) && !sdp->no_sinks && !sdp->rx_shut && !sdp->disconn_received;
 }
 
 bool sdp_offer_sink(struct sdp *sdp, const struct sdp_sink *sink)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The machine's inside: sdp.c (beginning and ending), receive.c, resize.c, memory.c, send.c. */
+/* The machine's inside: sdp.c (beginning and ending), receive.c, resize.c, memory.c,
+ * suspend.c, send.c. */
 #ifndef SOFTIB_SDP_PRIVATE_H
 #define SOFTIB_SDP_PRIVATE_H
 
@@ -51,7 +52,18 @@ void sdp_note_data_sent(struct sdp *sdp, uint32_t payload, uint32_t room);
 /** sdp_note_grant_sent() - the peer's request has its answer */
 void sdp_note_grant_sent(struct sdp *sdp);
 
+/* --- suspend.c --- */
+
+/** sdp_next_suspend() - SuspComm or its Ack, when nothing is under way any more that it has to wait for */
+bool sdp_next_suspend(struct sdp *sdp, struct wire_sdp_msg *msg);
+
+/** sdp_set_suspended() - the stream goes on by another connection, or not at all */
+void sdp_set_suspended(struct sdp *sdp);
+
 /* --- memory.c --- */
+
+/** sdp_refuse_sources() - what was not read of the peer's memory is to be sent as data */
+void sdp_refuse_sources(struct sdp *sdp);
 
 /** sdp_count_data() - a message with data has arrived, or was sent: see memory.c */
 void sdp_count_rx_data(struct sdp *sdp, struct sdp_input *input);
@@ -69,7 +81,8 @@ typedef int sdp_message_fn(struct sdp *sdp, uint16_t slot, const struct wire_sdp
 
 sdp_message_fn sdp_on_src_avail, sdp_on_src_cancel, sdp_on_read_compl, sdp_on_send_sm,
 	sdp_on_sink_avail, sdp_on_sink_cancel, sdp_on_sink_cancel_ack, sdp_on_write_compl,
-	sdp_on_mode_change, sdp_on_ch_rcv_buf, sdp_on_ch_rcv_buf_ack;
+	sdp_on_mode_change, sdp_on_ch_rcv_buf, sdp_on_ch_rcv_buf_ack, sdp_on_susp_comm,
+	sdp_on_susp_comm_ack;
 
 /** sdp_note() - report a change that is about to happen to whoever traces the owner */
 static inline void sdp_note(const struct sdp *sdp, enum sdp_trace what, int from, int to)

@@ -130,6 +130,8 @@ static sdp_message_fn *const handlers[256] = {
 	[WIRE_SDP_SINK_CANCEL_ACK] = sdp_on_sink_cancel_ack,
 	[WIRE_SDP_CH_RCV_BUF] = sdp_on_ch_rcv_buf,
 	[WIRE_SDP_CH_RCV_BUF_ACK] = sdp_on_ch_rcv_buf_ack,
+	[WIRE_SDP_SUSP_COMM] = sdp_on_susp_comm,
+	[WIRE_SDP_SUSP_COMM_ACK] = sdp_on_susp_comm_ack,
 };
 
 /* A4.5: numbers have no gap; nobody acknowledges what was not sent, or less than before.

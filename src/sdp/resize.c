@@ -80,7 +80,8 @@ int sdp_on_ch_rcv_buf_ack(struct sdp *sdp, uint16_t slot, const struct wire_sdp_
 
 bool sdp_ask_buffers(struct sdp *sdp, uint32_t bytes)
 {
-	if (sdp->rcv_buf_asked || sdp->rcv_buf_due || sdp->state != SDP_OPEN || sdp->disconn_sent)
+	if (sdp->rcv_buf_asked || sdp->rcv_buf_due || sdp->state != SDP_OPEN || sdp->disconn_sent ||
+	    sdp_is_leaving(sdp))
 		return false;
 	sdp->full_run = sdp->small_run = 0;
 	sdp->rcv_buf_ask = bytes;

@@ -65,6 +65,7 @@ void sdp_hello(struct sdp *sdp, const struct sdp_address *address, uint8_t *buf)
 	wire_sdp_write(&msg, buf);
 	sdp_note(sdp, SDP_TRACE_STATE, (int)sdp->state, SDP_HELLO_SENT);
 	sdp->state = SDP_HELLO_SENT;
+	sdp->active = true;
 }
 
 /* Take over what the first message of the peer says. Return: can this end live with it?
@@ -146,6 +147,8 @@ void sdp_check_closed(struct sdp *sdp)
 		sdp_end_as(sdp, SDP_ABORTED);
 	if (is_closed(sdp) && !sdp->tx_unacked)
 		sdp_end_as(sdp, SDP_CLOSED);
+	if (sdp->susp_ack_sent && !sdp->tx_unacked)
+		sdp_set_suspended(sdp);
 }
 
 void sdp_shutdown(struct sdp *sdp)
@@ -172,8 +175,13 @@ void sdp_abort(struct sdp *sdp)
 	sdp_end_as(sdp, SDP_ABORTED);
 }
 
+/* A peer that has our SuspCommAck leaves the connection at once: its acknowledgement may be lost. */
 void sdp_lost(struct sdp *sdp)
 {
+	if (sdp->susp_ack_sent)
+		sdp_set_suspended(sdp);
+	if (sdp->state == SDP_SUSPENDED)
+		return;
 	sdp_end_as(sdp, sdp->abort_sent ? SDP_ABORTED : SDP_LOST);
 }
 

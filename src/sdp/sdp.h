@@ -9,6 +9,7 @@
  *   sdp_next()		the next message to send, given what the program has written
  *
  * States:	IDLE -> HELLO_SENT -> OPEN -> ENDED; the passive end goes from IDLE to OPEN.
+ *		OPEN -> SUSPENDED -> ENDED if the stream moves to another connection (suspend.c).
  *
  * Closing:	each direction of an OPEN connection ends with a DisConn of its sender. The
  *		connection has ENDED when both have passed and the last own message has been
@@ -34,7 +35,7 @@
 #define SDP_RESERVED	  4 /* credits that messages with data leave */
 #define SDP_ITEMS_MAX	  (SDP_SLOTS_MAX + 2 * SDP_ADVERTS_MAX)
 
-enum sdp_state { SDP_IDLE, SDP_HELLO_SENT, SDP_OPEN, SDP_ENDED };
+enum sdp_state { SDP_IDLE, SDP_HELLO_SENT, SDP_OPEN, SDP_SUSPENDED, SDP_ENDED };
 
 /** enum sdp_end - why a connection has ended */
 enum sdp_end {
@@ -105,6 +106,10 @@ struct sdp {
 	bool tx_shut;	      /* the program has nothing more to send */
 	bool disconn_sent;
 	bool abort_due, abort_sent;
+	/* --- moving to another connection (suspend.c) --- */
+	bool active; /* this end has sent the Hello */
+	bool susp_due, susp_sent, susp_received, susp_ack_sent;
+	uint64_t susp_service; /* where the connection that follows is awaited */
 	uint32_t advert[SDP_ADVERTS_MAX]; /* SrcAvails, oldest first: bytes not read yet */
 	uint32_t num_adverts;
 	bool cancel_due, cancel_sent;		/* they are wanted back */
@@ -259,6 +264,27 @@ void sdp_sent(struct sdp *sdp);
 
 /** sdp_cancel_adverts() - the advertised memory is wanted back, to be sent as data */
 void sdp_cancel_adverts(struct sdp *sdp);
+
+/* --- moving --- */
+
+/**
+ * sdp_suspend() - ask the peer to leave this connection, and to make another one for the stream (SuspComm)
+ * @service_id: of the CM, to which the peer is to connect
+ * Both ends are SDP_SUSPENDED when the peer has agreed. Nothing is under way then: what either end has not sent is
+ * still its shell's, and what was received still can be taken. The peer may have asked at the same time, and is
+ * followed if it has sent the Hello: then susp_received is set, and susp_service is the peer's.
+ * Return: false: this end or the peer has asked already, or there is no stream to be moved any more
+ */
+bool sdp_suspend(struct sdp *sdp, uint64_t service_id);
+
+/** sdp_is_leaving() - has either end asked to suspend the communication? Then nothing new begins */
+static inline bool sdp_is_leaving(const struct sdp *sdp)
+{
+	return sdp->susp_due || sdp->susp_sent || sdp->susp_received;
+}
+
+/** sdp_not_resumed() - the connection that was to follow could not be made: the stream ends as SDP_LOST */
+void sdp_not_resumed(struct sdp *sdp);
 
 /* --- ending --- */
 

@@ -41,7 +41,7 @@ static bool needs_grant(const struct sdp *sdp)
 static bool may_send(const struct sdp *sdp)
 {
 	return sdp->state == SDP_OPEN && !sdp->disconn_sent && !sdp->abort_due &&
-	       sdp_credits(sdp) > SDP_RESERVED;
+	       !sdp_is_leaving(sdp) && sdp_credits(sdp) > SDP_RESERVED;
 }
 
 /* No data passes memory that was advertised. */
@@ -233,7 +233,8 @@ static bool next_request(struct sdp *sdp, struct wire_sdp_msg *msg)
 static bool next_disconn(struct sdp *sdp, const struct sdp_offer *offer,
 			 struct wire_sdp_msg *msg)
 {
-	if (!sdp->tx_shut || sdp->disconn_sent || offer->bytes || sdp->num_adverts)
+	if (!sdp->tx_shut || sdp->disconn_sent || offer->bytes || sdp->num_adverts ||
+	    sdp_is_leaving(sdp))
 		return false;
 	msg->bsdh.mid = WIRE_SDP_DISCONN;
 	sdp->disconn_sent = true;
@@ -265,8 +266,8 @@ static bool choose(struct sdp *sdp, const struct sdp_offer *offer,
 	if (sdp->abort_due)
 		return next_abort(sdp, msg);
 	if (credits >= CREDITS_FOR_CONTROL &&
-	    (next_answer(sdp, msg) || next_request(sdp, msg) || next_data(sdp, offer, msg) ||
-	     next_disconn(sdp, offer, msg)))
+	    (next_answer(sdp, msg) || next_request(sdp, msg) || sdp_next_suspend(sdp, msg) ||
+	     next_data(sdp, offer, msg) || next_disconn(sdp, offer, msg)))
 		return true;
 	return next_grant(sdp, msg);
 }
@@ -274,7 +275,7 @@ static bool choose(struct sdp *sdp, const struct sdp_offer *offer,
 bool sdp_next(struct sdp *sdp, const struct sdp_offer *offer, struct wire_sdp_msg *msg)
 {
 	*msg = (struct wire_sdp_msg){.bsdh = {0}};
-	if (sdp->state != SDP_OPEN || !choose(sdp, offer, msg))
+	if (sdp->state != SDP_OPEN || sdp->susp_ack_sent || !choose(sdp, offer, msg))
 		return false;
 	msg->bsdh.bufs = (uint16_t)sdp->posted;
 	msg->bsdh.mseq = ++sdp->tx_seq;

@@ -68,7 +68,7 @@ static const char *mode_name(int mode)
 
 void sdp_conn_trace(const struct sdp *sdp, enum sdp_trace what, int from, int to)
 {
-	static const char *const states[] = {"IDLE", "HELLO_SENT", "OPEN", "ENDED"};
+	static const char *const states[] = {"IDLE", "HELLO_SENT", "OPEN", "SUSPENDED", "ENDED"};
 	static const char *const ends[] = {"-", "closed", "aborted", "reset", "broken", "lost"};
 	const struct sdp_conn *c = container_of(sdp, struct sdp_conn, sdp);
 

@@ -6,6 +6,7 @@
 
 #define STEPS_MAX   2000000
 #define CANCELS_MAX 200
+#define MOVES_MAX   6
 
 uint64_t pair_random(struct pair *p, uint64_t below)
 {
@@ -196,6 +197,7 @@ static void arrive(struct pair *p, struct pair_end *e)
 	memcpy(e->slots[slot], m->bytes, m->len);
 	e->head = (e->head + 1) % PAIR_MESSAGES_MAX;
 	e->num--;
+	p->crossed += m->bytes[0] == WIRE_SDP_SUSP_COMM && e->sdp.susp_sent;
 	e->voids += m->bytes[0] == WIRE_SDP_SRC_AVAIL && e->sdp.sinks_out;
 	assert_int_equal(sdp_received(&e->sdp, slot, e->slots[slot], m->len, &input), 0);
 	if (!input.holds_slot)
@@ -316,6 +318,8 @@ static bool step_memory(struct pair *p, struct pair_end *e)
 		e->asks++;
 		return true;
 	}
+	if (e->plan.moves && p->moves < MOVES_MAX && !pair_random(p, 32) && sdp_suspend(&e->sdp, 1))
+		return true;
 	if (adverts && e->cancels < CANCELS_MAX && !pair_random(p, 16)) {
 		e->cancels++;
 		sdp_cancel_adverts(&e->sdp);
@@ -372,6 +376,69 @@ static bool step_end(struct pair *p, struct pair_end *e)
 	}
 }
 
+/* --- to another connection --- */
+
+/* Each slot is posted again, for the first size. */
+static void begin_end(struct pair_end *e)
+{
+	assert_int_equal(sdp_init(&e->sdp, &e->plan.config), 0);
+	e->num_posted = e->num_unposted = e->unacked = 0;
+	for (uint16_t s = 0; s < e->plan.config.slots; s++) {
+		e->posted[e->num_posted++] = s;
+		e->slot_bytes[s] = e->sdp.slot_bytes;
+	}
+}
+
+static void connect_ends(struct pair_end *active)
+{
+	struct sdp_address address = {.src_port = 7}, seen;
+	uint8_t hello[WIRE_SDP_HELLO_BYTES], ack[WIRE_SDP_HELLO_ACK_BYTES];
+
+	sdp_hello(&active->sdp, &address, hello);
+	assert_int_equal(sdp_accept(&active->peer->sdp, hello, sizeof(hello), &seen, ack), 0);
+	assert_int_equal(sdp_accepted(&active->sdp, ack, sizeof(ack)), 0);
+}
+
+/* Has @e left the connection, and has its program got everything that came by it? */
+static bool has_left(const struct pair_end *e)
+{
+	return e->sdp.state == SDP_SUSPENDED && !e->num && !e->sdp.num_items && !e->reading &&
+	       (!e->bounce || e->sdp.rx_shut);
+}
+
+/* What an end has sent, the other one has; what it has lent is its own again. */
+static void leave(struct pair_end *e)
+{
+	assert_true(e->sent == e->peer->got || e->peer->sdp.rx_shut);
+	assert_int_equal(e->num_regions, 0);
+	assert_int_equal(e->num_written, 0);
+	e->num_sinks = e->bounce = 0;
+}
+
+static void move(struct pair *p)
+{
+	struct pair_end *follower = &p->end[p->end[1].sdp.susp_received];
+
+	if (!has_left(&p->end[0]) || !has_left(&p->end[1]))
+		return;
+	assert_true(follower->sdp.susp_received && !follower->peer->sdp.susp_received);
+	assert_true(follower->sdp.susp_service == follower->peer->sdp.susp_service);
+	p->moves++;
+	for (int i = 0; i < 2; i++)
+		leave(&p->end[i]);
+	for (int i = 0; i < 2; i++)
+		begin_end(&p->end[i]);
+	connect_ends(follower);
+	for (int i = 0; i < 2; i++) {
+		struct pair_end *e = &p->end[i];
+
+		if (e->shut && e->written >= e->plan.close_at)
+			sdp_close(&e->sdp);
+		else if (e->shut)
+			sdp_shutdown(&e->sdp);
+	}
+}
+
 /* Two shells tell each other by the CM when one has ended. */
 static void spread_end(struct pair *p)
 {
@@ -382,6 +449,7 @@ static void spread_end(struct pair *p)
 			continue; /* the peer drains its completion queue first */
 		e->ended = true;
 		sdp_disconnected(&peer->sdp);
+		sdp_not_resumed(&peer->sdp);
 	}
 }
 
@@ -395,10 +463,13 @@ void pair_run(struct pair *p)
 		if (p->steps == p->dead_at) {
 			sdp_lost(&p->end[0].sdp);
 			sdp_lost(&p->end[1].sdp);
+			sdp_not_resumed(&p->end[0].sdp);
+			sdp_not_resumed(&p->end[1].sdp);
 			p->end[0].ended = p->end[1].ended = true;
 		}
 		idle = step_end(p, &p->end[pair_random(p, 2)]) ? 0 : idle + 1;
 		spread_end(p);
+		move(p);
 	}
 }
 
@@ -414,26 +485,17 @@ static void open_end(struct pair *p, int i, const struct pair_plan *plan)
 	e->slots = calloc(plan->config.slots, sizeof(*e->slots));
 	assert_true(e->queue && e->slots);
 	assert_true(plan->config.rcv_bytes <= PAIR_RCV_MAX && plan->config.rcv_max <= PAIR_RCV_MAX);
-	assert_int_equal(sdp_init(&e->sdp, &plan->config), 0);
-	for (uint16_t s = 0; s < plan->config.slots; s++) {
-		e->posted[e->num_posted++] = s;
-		e->slot_bytes[s] = e->sdp.slot_bytes;
-	}
+	begin_end(e);
 }
 
 void pair_open(struct pair *p, const struct pair_plan plan[2], uint64_t seed,
 	       uint64_t dead_at)
 {
-	struct sdp_address address = {.src_port = 7}, seen;
-	uint8_t hello[WIRE_SDP_HELLO_BYTES], ack[WIRE_SDP_HELLO_ACK_BYTES];
-
 	*p = (struct pair){.random = seed * 0x9e3779b97f4a7c15ull + 1,
 			   .dead_at = dead_at};
 	open_end(p, 0, &plan[0]);
 	open_end(p, 1, &plan[1]);
-	sdp_hello(&p->end[0].sdp, &address, hello);
-	assert_int_equal(sdp_accept(&p->end[1].sdp, hello, sizeof(hello), &seen, ack), 0);
-	assert_int_equal(sdp_accepted(&p->end[0].sdp, ack, sizeof(ack)), 0);
+	connect_ends(&p->end[0]);
 }
 
 void pair_close(struct pair *p)

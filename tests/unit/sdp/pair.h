@@ -19,12 +19,12 @@
  *  sending half; @abort_at: abort after so many were written; @close_at: close both
  * halves after so many; @oob_at: the byte with this number is out-of-band. UINT64_MAX:
  *  never. @sink_bytes: it lends so much room at once; 0: none. @cancels: it wants that
- *  back sometimes */
+ *  back sometimes. @moves: it moves the stream to other connections */
 struct pair_plan {
 	struct sdp_config config;
 	uint64_t bytes, abort_at, close_at, oob_at;
 	uint32_t sink_bytes;
-	bool cancels;
+	bool cancels, moves;
 };
 
 /** struct pair_region - advertised: @left bytes of the stream from byte @at. A sink: the
@@ -73,6 +73,7 @@ struct pair {
 	uint64_t random, steps, dead_at;
 	bool stalled; /* the programs do not read */
 	uint64_t next_key;
+	unsigned int moves, crossed; /* how often: to another connection; both ends had asked */
 };
 
 /** pair_open() - both ends after Hello and HelloAck; @dead_at: UINT64_MAX: never */

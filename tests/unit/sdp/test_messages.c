@@ -67,7 +67,7 @@ static void what_a_peer_may_not_send(void **state)
 	} cases[] = {
 		{.msg = {.bsdh = {.mid = WIRE_SDP_HELLO}}},
 		{.msg = {.bsdh = {.mid = WIRE_SDP_HELLO_ACK}}},
-		{.msg = {.bsdh = {.mid = WIRE_SDP_SUSP_COMM}}},
+		{.before = {.bsdh = {.mid = WIRE_SDP_SUSP_COMM}}, .msg = {.bsdh = {.mid = WIRE_SDP_SUSP_COMM}}},
 		{.msg = {.bsdh = {.mid = WIRE_SDP_SUSP_COMM_ACK}}},
 		{.msg = {.bsdh = {.mid = WIRE_SDP_CH_RCV_BUF_ACK}}},
 		{.msg = {.bsdh = {.mid = WIRE_SDP_SINK_CANCEL_ACK}}},
@@ -487,6 +487,178 @@ static void short_messages_give_the_buffers_back(void **state)
 	}
 }
 
+/* --- moving to another connection --- */
+
+static const struct wire_sdp_msg susp_comm = {.bsdh = {.mid = WIRE_SDP_SUSP_COMM}, .susp = {0x10099}},
+				 susp_comm_ack = {.bsdh = {.mid = WIRE_SDP_SUSP_COMM_ACK}};
+static const struct sdp_offer some_data = {.bytes = 10};
+
+static void a_request_to_suspend(void **state)
+{
+	struct sdp sdp = an_open_end();
+	struct wire_sdp_msg msg;
+	struct sdp_input input;
+
+	assert_true(sdp_suspend(&sdp, 0x10077));
+	assert_false(sdp_suspend(&sdp, 0x10078));
+	assert_int_equal(sdp_room(&sdp), 0);
+	assert_int_equal(next_mid(&sdp, some_data, &msg), WIRE_SDP_SUSP_COMM);
+	assert_true(msg.susp.service_id == 0x10077);
+	/* no data behind it, nor the end of the stream; the peer's still comes */
+	sdp_shutdown(&sdp);
+	assert_int_equal(next_mid(&sdp, some_data, &msg), 0);
+	assert_int_equal(next_mid(&sdp, (struct sdp_offer){0}, &msg), 0);
+	assert_false(sdp_ask_buffers(&sdp, 4096));
+	assert_int_equal(receive(&sdp, (struct wire_sdp_msg){.bsdh = {.mid = WIRE_SDP_DATA}, .payload_bytes = 5}, &input), 0);
+	assert_true(input.holds_slot);
+	assert_int_equal(receive(&sdp, susp_comm_ack, &input), 0);
+	assert_int_equal(sdp.state, SDP_SUSPENDED);
+	assert_false(sdp.susp_received);
+	/* the peer leaves; what has come is there, and is not the end of the stream */
+	sdp_disconnected(&sdp);
+	assert_int_equal(sdp.state, SDP_SUSPENDED);
+	assert_int_equal(sdp_rx_head(&sdp)->bytes, 5);
+	assert_true(sdp_rx_took(&sdp, 5));
+	assert_false(sdp_rx_ended(&sdp));
+	sdp_not_resumed(&sdp);
+	assert_int_equal(sdp.end, SDP_LOST);
+	assert_true(sdp_rx_ended(&sdp));
+}
+
+/* The acknowledgement of a SuspCommAck may be lost with the connection. */
+static void the_peer_asks_to_suspend(void **state)
+{
+	for (int lost = 0; lost < 2; lost++) {
+		struct sdp sdp = an_open_end();
+		struct wire_sdp_msg msg;
+		struct sdp_input input;
+
+		assert_int_equal(receive(&sdp, susp_comm, &input), 0);
+		assert_true(sdp.susp_received && sdp.susp_service == 0x10099);
+		assert_false(sdp_suspend(&sdp, 1));
+		assert_int_equal(next_mid(&sdp, some_data, &msg), WIRE_SDP_SUSP_COMM_ACK);
+		assert_int_equal(next_mid(&sdp, some_data, &msg), 0);
+		assert_int_equal(sdp.state, SDP_OPEN);
+		if (lost)
+			sdp_disconnected(&sdp);
+		else
+			sdp_sent(&sdp);
+		assert_int_equal(sdp.state, SDP_SUSPENDED);
+	}
+}
+
+/* The memory that either end has lent is taken back before it leaves. */
+static void memory_is_wanted_back_before_leaving(void **state)
+{
+	const struct sdp_offer region = {.bytes = 600, .region_bytes = 600, .rkey = 1, .address = 0x1000};
+	const struct wire_sdp_msg send_sm = {.bsdh = {.mid = WIRE_SDP_SEND_SM}};
+
+	for (int asks = 0; asks < 2; asks++) {
+		struct sdp sdp = an_open_end();
+		struct wire_sdp_msg msg;
+		struct sdp_input input;
+
+		assert_int_equal(next_mid(&sdp, region, &msg), WIRE_SDP_SRC_AVAIL);
+		if (asks)
+			assert_true(sdp_suspend(&sdp, 1));
+		else
+			assert_int_equal(receive(&sdp, susp_comm, &input), 0);
+		assert_int_equal(next_mid(&sdp, some_data, &msg), WIRE_SDP_SRC_AVAIL_CANCEL);
+		assert_int_equal(next_mid(&sdp, some_data, &msg), 0);
+		assert_int_equal(receive(&sdp, send_sm, &input), 0);
+		assert_true(input.returned);
+		assert_int_equal(next_mid(&sdp, some_data, &msg),
+				 asks ? WIRE_SDP_SUSP_COMM : WIRE_SDP_SUSP_COMM_ACK);
+	}
+}
+
+/* A peer that leaves while it lends memory gets that back, also if it is just being read. */
+static void memory_of_a_peer_that_leaves(void **state)
+{
+	const struct wire_sdp_msg src = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}, .payload_bytes = 1};
+
+	for (int reading = 0; reading < 2; reading++) {
+		struct sdp sdp = an_open_end();
+		struct wire_sdp_msg msg;
+		struct sdp_input input;
+
+		assert_int_equal(receive(&sdp, src, &input), 0);
+		assert_true(sdp_rx_took(&sdp, 1));
+		if (reading)
+			sdp_rx_reading(&sdp, 3);
+		assert_int_equal(receive(&sdp, susp_comm, &input), 0);
+		if (reading) {
+			assert_int_equal(next_mid(&sdp, some_data, &msg), 0);
+			sdp_rx_read(&sdp);
+			assert_int_equal(next_mid(&sdp, some_data, &msg), WIRE_SDP_RDMA_RD_COMPL);
+			assert_int_equal(msg.count.bytes, 3);
+		}
+		assert_int_equal(next_mid(&sdp, some_data, &msg), WIRE_SDP_SEND_SM);
+		assert_int_equal(next_mid(&sdp, some_data, &msg), WIRE_SDP_SUSP_COMM_ACK);
+	}
+}
+
+/* Both ends have asked: the end that had sent the Hello is followed. */
+static void both_ask_to_suspend(void **state)
+{
+	for (int active = 0; active < 2; active++) {
+		struct sdp sdp = an_open_end();
+		struct wire_sdp_msg msg;
+		struct sdp_input input;
+
+		sdp.active = active;
+		assert_true(sdp_suspend(&sdp, 0x10077));
+		assert_int_equal(next_mid(&sdp, some_data, &msg), WIRE_SDP_SUSP_COMM);
+		assert_int_equal(receive(&sdp, susp_comm, &input), 0);
+		assert_int_equal(next_mid(&sdp, some_data, &msg), active ? 0 : WIRE_SDP_SUSP_COMM_ACK);
+		assert_true(sdp.susp_service == (active ? 0x10077 : 0x10099));
+		assert_int_equal(receive(&sdp, susp_comm_ack, &input), active ? 0 : -EPROTO);
+	}
+}
+
+/* An ack with memory of the peer's outstanding: the peer would read, or write, behind its last word. */
+static void an_ack_that_comes_too_early(void **state)
+{
+	const struct wire_sdp_msg src = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}, .payload_bytes = 1};
+	struct sdp sdp = an_open_end();
+	struct wire_sdp_msg msg;
+	struct sdp_input input;
+
+	assert_true(sdp_suspend(&sdp, 1));
+	assert_int_equal(next_mid(&sdp, some_data, &msg), WIRE_SDP_SUSP_COMM);
+	assert_int_equal(receive(&sdp, src, &input), 0);
+	assert_int_equal(receive(&sdp, susp_comm_ack, &input), -EPROTO);
+}
+
+/* It is over, though no AbortConn could be sent any more. */
+static void an_abort_before_the_ack(void **state)
+{
+	struct sdp sdp = an_open_end();
+	struct wire_sdp_msg msg;
+	struct sdp_input input;
+
+	assert_true(sdp_suspend(&sdp, 1));
+	assert_int_equal(next_mid(&sdp, some_data, &msg), WIRE_SDP_SUSP_COMM);
+	sdp_abort(&sdp);
+	assert_int_equal(receive(&sdp, susp_comm_ack, &input), 0);
+	assert_int_equal(sdp.end, SDP_ABORTED);
+}
+
+static void what_has_ended_cannot_be_suspended(void **state)
+{
+	struct sdp sdp = an_open_end();
+	struct wire_sdp_msg msg;
+	struct sdp_input input;
+
+	assert_int_equal(receive(&sdp, (struct wire_sdp_msg){.bsdh = {.mid = WIRE_SDP_DISCONN}}, &input), 0);
+	sdp_shutdown(&sdp);
+	assert_int_equal(next_mid(&sdp, (struct sdp_offer){0}, &msg), WIRE_SDP_DISCONN);
+	assert_false(sdp_suspend(&sdp, 1));
+	sdp = an_open_end();
+	sdp_abort(&sdp);
+	assert_false(sdp_suspend(&sdp, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -506,6 +678,14 @@ int main(void)
 		cmocka_unit_test(a_second_request_before_the_answer_is_a_violation),
 		cmocka_unit_test(full_messages_ask_for_larger_buffers),
 		cmocka_unit_test(short_messages_give_the_buffers_back),
+		cmocka_unit_test(a_request_to_suspend),
+		cmocka_unit_test(the_peer_asks_to_suspend),
+		cmocka_unit_test(memory_is_wanted_back_before_leaving),
+		cmocka_unit_test(memory_of_a_peer_that_leaves),
+		cmocka_unit_test(both_ask_to_suspend),
+		cmocka_unit_test(an_ack_that_comes_too_early),
+		cmocka_unit_test(an_abort_before_the_ack),
+		cmocka_unit_test(what_has_ended_cannot_be_suspended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

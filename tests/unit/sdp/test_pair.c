@@ -27,6 +27,7 @@ static struct pair_plan random_plan(struct pair *p)
 		.oob_at = UINT64_MAX,
 		.sink_bytes = pair_random(p, 2) ? 2048 + (uint32_t)pair_random(p, 9000) : 0,
 		.cancels = pair_random(p, 2),
+		.moves = pair_random(p, 2),
 	};
 }
 
@@ -39,11 +40,13 @@ static void with_plans(uint64_t seed, struct pair *p, struct pair_plan plan[2])
 
 /* what the seeds must have come across, or they test nothing: in all ends together */
 struct coverage {
-	unsigned int voids, returns, writes, unused, grown, shrunk;
+	unsigned int voids, returns, writes, unused, grown, shrunk, moves, crossed;
 };
 
 static void add_coverage(struct coverage *sum, const struct pair *p)
 {
+	sum->moves += p->moves;
+	sum->crossed += p->crossed;
 	for (int i = 0; i < 2; i++) {
 		sum->voids += p->end[i].voids;
 		sum->returns += p->end[i].returns;
@@ -82,9 +85,11 @@ static void a_stream_arrives_whole(void **state)
 		add_coverage(&sum, &p);
 		pair_close(&p);
 	}
-	if (!sum.voids || !sum.returns || !sum.writes || !sum.unused || !sum.grown || !sum.shrunk)
-		fail_msg("void %u, returned %u, written %u, unused %u, grown %u, shrunk %u",
-			 sum.voids, sum.returns, sum.writes, sum.unused, sum.grown, sum.shrunk);
+	if (!sum.voids || !sum.returns || !sum.writes || !sum.unused || !sum.grown || !sum.shrunk ||
+	    !sum.moves || !sum.crossed)
+		fail_msg("void %u, returned %u, written %u, unused %u, grown %u, shrunk %u, moved %u, crossed %u",
+			 sum.voids, sum.returns, sum.writes, sum.unused, sum.grown, sum.shrunk, sum.moves,
+			 sum.crossed);
 }
 
 /* Both programs write and do not read. The ends come to rest, do not grant each other
@@ -97,6 +102,7 @@ static void programs_that_do_not_read(void **state)
 
 		with_plans(seed, &p, plan);
 		plan[0].bytes = plan[1].bytes = 100000;
+		plan[0].moves = plan[1].moves = false;
 		pair_open(&p, plan, seed, UINT64_MAX);
 		p.stalled = true;
 		pair_run(&p);
