@@ -430,6 +430,7 @@ static const struct {
 	{"ipoib_mode", control_op_ipoib_mode},
 	{"ipoib_moderation", control_op_ipoib_moderation},
 	{"ipoib", control_op_ipoib},
+	{"sdp_move", control_op_sdp_move},
 	{"srp_unit_add", control_op_srp_unit_add},
 	{"srp_unit_remove", control_op_srp_unit_remove},
 	{"srp_targets", control_op_srp_targets},
@@ -460,7 +461,7 @@ bool control_dispatch(struct control_request *req)
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
 		     "counters, resources, wait, path, describe, capture, trace, trace_points, trace_provide, namespaces, hold_namespaces, "
-		     "eth_open, eth, ipoib_open, ipoib_close, ipoib_mode, ipoib_moderation, ipoib, srp_unit_add, srp_unit_remove, srp_targets, "
+		     "eth_open, eth, ipoib_open, ipoib_close, ipoib_mode, ipoib_moderation, ipoib, sdp_move, srp_unit_add, srp_unit_remove, srp_targets, "
 		     "srp_discover, srp_login, srp_logout, srp_sessions, "
 		     "module_load, module_unload, modules, "
 		     "fault_add, fault_list, fault_clear, fault_log or stop",

@@ -216,6 +216,9 @@ bool control_op_srp_login(struct control_request *req);
 bool control_op_srp_logout(struct control_request *req);
 bool control_op_srp_sessions(struct control_request *req);
 
+/** control_op_sdp_move() - move the connections of a node (control_protocols.c) */
+bool control_op_sdp_move(struct control_request *req);
+
 /** control_protocols() - Return: the numbers of objects of the upper-level protocols
  *  (control_protocols.c) */
 struct json_object *control_protocols(struct control_request *req);

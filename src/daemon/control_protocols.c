@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The members of the status that report which upper-level protocols are in use. */
+/* The members of the status that report which upper-level protocols are in use, and the operation
+ * sdp_move. */
 #include "daemon/control_private.h"
 #include "ulp/eth/eth.h"
 #include "ulp/ipoib/ipoib.h"
@@ -38,4 +39,16 @@ struct json_object *control_protocols(struct control_request *req)
 	control_put_number(o, "srp_sessions", sessions);
 	control_put_number(req->out, "sdp_shared_bytes", sdp.shared_bytes);
 	return o;
+}
+
+bool control_op_sdp_move(struct control_request *req)
+{
+	const int node = control_node(req);
+
+	if (node == -1)
+		control_fail(req, "\"node\" is missing");
+	else if (node >= 0)
+		control_put_number(req->out, "connections",
+				   sdp_move_all(control_rt(req->control), control_topology(req)->node[node].name));
+	return true;
 }

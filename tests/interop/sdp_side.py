@@ -257,6 +257,27 @@ def call_digest():
     say("same", receive(sock) == hashlib.sha256(data).digest())
 
 
+def serve_echo():
+    """Send back what comes, until its end."""
+    sock, _ = listener().accept()
+    while part := sock.recv(1 << 20):
+        sock.sendall(part)
+    sock.close()
+
+
+def call_echo():
+    """A round for each line of the standard input: so many bytes there and back."""
+    sock = socket.create_connection((ADDRESS, PORT))
+    rng = random.Random(PORT)
+    say("connected")
+    for line in sys.stdin:
+        data = rng.randbytes(int(line))
+        sock.sendall(data)
+        say("same", receive(sock, len(data)) == data)
+    sock.shutdown(socket.SHUT_WR)
+    say("rest", receive(sock))
+
+
 def serve_death():
     sock, _ = listener().accept()
     sock.recv(1)

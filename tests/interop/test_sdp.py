@@ -244,6 +244,58 @@ def test_receive_buffers_are_resized(pair):
     assert data.count(str(32768 + 16)) >= 16 and data.count(str(8192 + 16)) >= 20, data
 
 
+def move(fabric, node):
+    """How many connections of the node begin to move."""
+    return fabric.json("sdp", "move", node)["connections"]
+
+
+@pytest.mark.parametrize("mover", ["n1", "n2"])
+def test_a_stream_moves_when_it_is_full(pair, mover):
+    """Either end asks the other to make a new connection (SuspComm), while all that is in between is full and memory
+    is lent: what was not read is sent again by the new one, and nothing is lost or comes twice."""
+    capture = Capture(pair, "n2:1")
+    server = Server(pair, "serve_digest", stdin=subprocess.PIPE)
+    client = pair.start("n2", "python3", SIDE, "call_digest", IPV4, Server.port, options=SDP)
+    assert client.stdout.readline() == "held back True\n"
+    assert move(pair, mover) == 1
+    server.process.stdin.write("go\n")
+    server.process.stdin.flush()
+    assert pair.finish(client) == "same True\n"
+    server.end()
+    pcap = capture.end()
+    mids, malformed = messages_of(pcap)
+    assert not malformed
+    assert mids.count("0x0d") == mids.count("0x0e") == 1, mids  # SuspComm, SuspCommAck
+    hellos = tshark("-r", pcap, "-Y", "infiniband.mad.attributeid == 0x10 && infiniband_sdp.hh", "-T", "fields",
+                    "-e", "infiniband_sdp.hh.localport")
+    assert len(set(hellos.split())) == 2, hellos
+    assert "0x08" in mids and "0x04" in mids, mids  # SrcAvailCancel, SendSm
+
+
+def say_round(client, length):
+    client.stdin.write(f"{length}\n")
+    client.stdin.flush()
+
+
+def test_a_stream_moves_again_and_again(pair):
+    """Between rounds, within them, and by both ends at the same time; then it is closed in order."""
+    server = Server(pair, "serve_echo")
+    client = pair.start("n2", "python3", SIDE, "call_echo", IPV4, Server.port, options=SDP,
+                        stdin=subprocess.PIPE)
+    assert client.stdout.readline() == "connected\n"
+    for i, length in enumerate([1, 100, 70000, 400000] * 3):
+        if i % 3:
+            move(pair, "n1")
+        if i % 3 != 1:
+            move(pair, "n2")
+        say_round(client, length)
+        move(pair, "n1" if i % 2 else "n2")
+        assert client.stdout.readline() == "same True\n"
+    client.stdin.close()
+    assert pair.finish(client) == "rest b''\n"
+    server.end()
+
+
 def shared_bytes(fabric):
     """How much programs have exchanged by shared memory."""
     return fabric.json("status")["sdp_shared_bytes"]

@@ -30,6 +30,7 @@ static const struct command commands[] = {
 	{"topo", "show or draw a topology", cmd_topo},
 	{"path", "show the path between two nodes", cmd_path},
 	{"ipoib", "show the IP interfaces of nodes", cmd_ipoib},
+	{"sdp", "move SDP connections to other paths", cmd_sdp},
 	{"srp", "serve disks to other nodes by SRP", cmd_srp},
 	{"wait", "wait until every cabled port is Active", cmd_wait},
 	{"link", "plug or pull a cable", cmd_link},

@@ -42,6 +42,7 @@ int cmd_status(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_path(int argc, char **argv);
 int cmd_ipoib(int argc, char **argv);
+int cmd_sdp(int argc, char **argv);
 int cmd_srp(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
 int cmd_link(int argc, char **argv);

@@ -105,6 +105,18 @@ void sdp_channel_leave(struct sdp_conn *c)
 		destroy(ch);
 }
 
+void sdp_channel_move(struct sdp_conn *from, struct sdp_conn *to)
+{
+	struct sdp_channel *ch = from->channel;
+
+	if (!ch)
+		return;
+	sdp_channel_close_bypass(ch);
+	ch->end[sdp_channel_side(from)] = to;
+	to->channel = ch;
+	from->channel = NULL;
+}
+
 void sdp_channel_handed_over(struct sdp_conn *c)
 {
 	if (!c->channel || c->channel->fd < 0)

@@ -68,6 +68,8 @@ static void take_turn(struct rt_work *work)
 	if (c->qp_failed && !more)
 		note_end(c);
 	more |= sdp_stream_deliver(c);
+	if (sdp_move_step(c))
+		return;
 	if (is_over(c)) {
 		sdp_conn_destroy(c);
 		return;
@@ -100,7 +102,8 @@ struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int f
 	struct sdp_conn *c = rt_zalloc(sizeof(*c));
 
 	if (!c || !charge(c, socket, fd)) {
-		rt_close_foreign(fd);
+		if (fd >= 0)
+			rt_close_foreign(fd);
 		rt_free(c);
 		return NULL;
 	}
@@ -113,6 +116,7 @@ struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int f
 	c->sdp.config.traced = &rt_trace(rt)->on[RT_TRACE_SDP];
 	rt_work_init(&c->turn, take_turn);
 	rt_tree_node_init(&c->by_qp);
+	sdp_move_init(c);
 	c->fabric = sdp_fabric(rt);
 	list_add_tail(&c->node, &c->fabric->connections);
 	c->fabric->stats.connections++;
@@ -154,6 +158,7 @@ void sdp_conn_begin(struct sdp_conn *c)
 
 void sdp_conn_destroy(struct sdp_conn *c)
 {
+	sdp_move_end(c);
 	rt_work_cancel(&c->turn);
 	rt_tree_remove(&c->by_qp);
 	if (c->established)
@@ -163,7 +168,8 @@ void sdp_conn_destroy(struct sdp_conn *c)
 	sdp_queue_close(c);
 	if (c->id)
 		rdma_destroy_id(c->id);
-	rt_close_foreign(c->fd);
+	if (c->fd >= 0)
+		rt_close_foreign(c->fd);
 	if (c->program_fd >= 0)
 		close(c->program_fd);
 	list_del(&c->node);

@@ -178,6 +178,24 @@ void sdp_memory_input(struct sdp_conn *c, const struct sdp_input *input)
 	drop_regions(c);
 }
 
+int sdp_regions_move(struct sdp_conn *from, struct sdp_conn *to)
+{
+	if (!unsent(from))
+		return 0;
+	if (!sdp_memory_open(to))
+		return -ENOMEM;
+	for (u32 i = 0; i < from->lent.num_regions; i++) {
+		const struct sdp_region *r = region_at(from, i);
+		const u32 bytes = r->end - r->at;
+
+		memcpy(region_bytes(to, to->lent.num_regions), region_bytes(from, (u32)(r - from->lent.region)) + r->at,
+		       bytes);
+		if (bytes)
+			sdp_region_filled(to, bytes);
+	}
+	return 0;
+}
+
 /* --- sinks --- */
 
 static bool is_lent(const struct sdp_conn *c, const u8 *sink)

@@ -7,6 +7,7 @@
  *  queue.c	the queue pair: slots, sends, receives, RDMA READs
  *  memory.c	memory that is lent to the peer
  *  stream.c	bytes between the program's socket and the state machine
+ *  move.c	a stream that moves to a new connection
  *  channel.c	memory that the programs at both ends of a connection share
  *  ring.c	when they may use it
  */
@@ -130,9 +131,16 @@ struct sdp_conn {
 	struct sdp_socket *socket;
 	struct sdp sdp;
 	struct rt_work turn;
+	bool dials; /* this end connects, and has not the outcome yet */
 	bool established, cm_gone, qp_failed;
 	void *charged; /* sdp_socket_ops.charge() */
 	void (*release)(void *charged);
+	/* --- move.c --- */
+	struct sdp_conn *next, *before; /* that takes the stream over; from which it is taken over */
+	bool ready;			/* it could be */
+	struct rdma_cm_id *await;	/* where the peer is to connect; NULL: nowhere */
+	struct sdp_handle await_handle;
+	struct rt_timer move_timer;
 	/* --- queue.c --- */
 	struct ib_pd *pd;
 	struct ib_cq *cq;
@@ -192,6 +200,27 @@ struct sdp_conn *sdp_conn_with_qp(const struct rt *rt, const struct rdma_cm_id *
 /** sdp_conn_begin() - both ends are in RTS: the stream flows */
 void sdp_conn_begin(struct sdp_conn *c);
 
+/* --- socket.c --- */
+
+/** sdp_on_cm_event() - the handler of every id: its context is a struct sdp_handle */
+int sdp_on_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
+/** sdp_conn_answer() - accept the request @event, whose id is @id. 0; -errno: @id is not the connection's */
+int sdp_conn_answer(struct sdp_conn *c, struct rdma_cm_id *id, const struct rdma_cm_event *event);
+/** sdp_conn_dial() - begin to connect by @id, which is the connection's in any case. @from: NULL: any */
+int sdp_conn_dial(struct sdp_conn *c, struct rdma_cm_id *id, struct sockaddr *from,
+		  const struct sockaddr *to);
+
+/* --- move.c --- */
+
+void sdp_move_init(struct sdp_conn *c);
+/** sdp_move_step() - what a turn does for a stream that is to move. Return: @c is destroyed, as another
+ *  connection has taken over */
+bool sdp_move_step(struct sdp_conn *c);
+/** sdp_move_ready() - @next, which has a connection before it, is established */
+void sdp_move_ready(struct sdp_conn *next);
+/** sdp_move_end() - @c is being destroyed */
+void sdp_move_end(struct sdp_conn *c);
+
 /* --- note.c: events of the trace --- */
 
 struct rt_trace_at;
@@ -245,6 +274,9 @@ void sdp_region_sent(struct sdp_conn *c, const struct wire_sdp_msg *msg);
 /** sdp_region_write() - its first @bytes go to the sink sdp.target */
 void sdp_region_write(struct sdp_conn *c, u32 bytes);
 
+/** sdp_regions_move() - @to, which has no regions, sends those of @from. 0; -ENOMEM */
+int sdp_regions_move(struct sdp_conn *from, struct sdp_conn *to);
+
 /** sdp_sink_offer() - lend the peer room for what it sends next, if it can use that. The
  *  program has got everything */
 void sdp_sink_offer(struct sdp_conn *c);
@@ -259,6 +291,8 @@ void sdp_channel_join(struct sdp_conn *c, struct sdp_conn *from);
 void sdp_channel_handed_over(struct sdp_conn *c);
 /** sdp_channel_leave() - before the queue pair is destroyed */
 void sdp_channel_leave(struct sdp_conn *c);
+/** sdp_channel_move() - @to is its end now in place of @from */
+void sdp_channel_move(struct sdp_conn *from, struct sdp_conn *to);
 /** sdp_channel_fd() - its memory, for the program, the channel's; -1: there is none */
 int sdp_channel_fd(const struct sdp_conn *c);
 static inline int sdp_channel_side(const struct sdp_conn *c)

@@ -167,7 +167,8 @@ static void end_unhelpful(struct sdp_ring *r)
 
 static bool is_up(const struct sdp_conn *c)
 {
-	return c && c->established && c->sdp.state == SDP_OPEN && !c->qp_failed && !c->cm_gone;
+	return c && c->established && c->sdp.state == SDP_OPEN && !sdp_is_leaving(&c->sdp) && !c->qp_failed &&
+	       !c->cm_gone;
 }
 
 /* Could there be a lease for longer than this moment? */

@@ -13,7 +13,7 @@
 #define RESOLVE_MS	    2000
 #define READS_OUTSTANDING   4
 
-static int on_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+int sdp_on_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct sdp_handle *handle = id->context;
 
@@ -87,16 +87,21 @@ static int tell_connected(struct sdp_conn *c, int error)
 	struct sdp_socket *s = c->socket;
 	int memory = -1;
 
-	s->conn = NULL;
+	c->dials = false;
 	sdp_note_connected(c, false, error);
+	if (s)
+		s->conn = NULL;
 	if (error) {
 		c->id = NULL; /* the RDMA CM destroys it when its handler returns */
 		sdp_conn_destroy(c);
+	} else if (c->before) {
+		sdp_move_ready(c);
 	} else {
 		memory = sdp_channel_fd(c);
 		sdp_conn_begin(c);
 	}
-	s->ops->connected(s->ctx, error, &addr, memory);
+	if (s)
+		s->ops->connected(s->ctx, error, &addr, memory);
 	return error;
 }
 
@@ -107,7 +112,7 @@ static int on_connecting(struct sdp_conn *c, struct rdma_cm_event *event)
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		ret = rdma_resolve_route(c->id, RESOLVE_MS);
-		if (!ret && c->socket->ops->resolved)
+		if (!ret && c->socket && c->socket->ops->resolved)
 			c->socket->ops->resolved(c->socket->ctx, &c->id->route.addr,
 						 sdp_channel_fd(c));
 		break;
@@ -145,8 +150,12 @@ static void tell_accepted(struct sdp_conn *c)
 	struct sdp_socket *s = c->socket;
 	int fd = c->program_fd;
 
-	c->program_fd = -1;
 	sdp_note_connected(c, true, 0);
+	if (c->before) {
+		sdp_move_ready(c);
+		return;
+	}
+	c->program_fd = -1;
 	sdp_conn_begin(c);
 	if (!s || s->ops->accepted(s->ctx, fd, &c->id->route.addr, sdp_channel_fd(c))) {
 		if (!s)
@@ -162,7 +171,7 @@ static int on_connection(struct sdp_conn *c, struct rdma_cm_event *event)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_ESTABLISHED:
-		if (!c->established)
+		if (!c->established && !c->ready)
 			tell_accepted(c);
 		return 0;
 	case RDMA_CM_EVENT_DISCONNECTED:
@@ -173,7 +182,7 @@ static int on_connection(struct sdp_conn *c, struct rdma_cm_event *event)
 	default:
 		return 0;
 	}
-	if (!c->established || event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+	if ((!c->established && !c->ready) || event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		c->id = NULL;
 		sdp_conn_destroy(c);
 		return 1;
@@ -188,7 +197,7 @@ static int on_conn_event(struct sdp_handle *handle, struct rdma_cm_id *id,
 {
 	struct sdp_conn *c = container_of(handle, struct sdp_conn, handle);
 
-	if (c->socket && c->program_fd < 0)
+	if (c->dials)
 		return on_connecting(c, event);
 	return on_connection(c, event);
 }
@@ -207,6 +216,22 @@ static int answer(struct sdp_conn *c, const struct rdma_cm_event *event)
 		ret = sdp_queue_connect(c);
 	param = ret ? (struct rdma_conn_param){0} : terms(c, ack, sizeof(ack));
 	return ret ? ret : rdma_accept(c->id, &param);
+}
+
+int sdp_conn_answer(struct sdp_conn *c, struct rdma_cm_id *id, const struct rdma_cm_event *event)
+{
+	int ret;
+
+	c->handle.event = on_conn_event;
+	c->id = id;
+	ret = answer(c, event);
+	if (ret) {
+		sdp_note_connected(c, true, ret);
+		c->id = NULL;
+	} else {
+		id->context = &c->handle;
+	}
+	return ret;
 }
 
 static bool is_loopback(const struct sockaddr_storage *addr)
@@ -241,16 +266,11 @@ static int on_request(struct sdp_socket *s, struct rdma_cm_id *id,
 		return -ENOMEM;
 	}
 	c->program_fd = pair[1];
-	c->handle.event = on_conn_event;
-	c->id = id;
-	ret = answer(c, event);
+	ret = sdp_conn_answer(c, id, event);
 	if (ret) {
-		sdp_note_connected(c, true, ret);
-		c->id = NULL;
 		sdp_conn_destroy(c);
 		return ret;
 	}
-	id->context = &c->handle;
 	sdp_channel_join(c, sdp_conn_with_qp(s->rt, id, event->param.conn.qp_num));
 	return 0;
 }
@@ -275,7 +295,7 @@ struct sdp_socket *sdp_socket_create(struct rt *rt, const char *node,
 
 	if (!s)
 		return ERR_PTR(-ENOMEM);
-	id = rdma_create_id(rt, node, on_cm_event, &s->handle, RDMA_PS_SDP, IB_QPT_RC);
+	id = rdma_create_id(rt, node, sdp_on_cm_event, &s->handle, RDMA_PS_SDP, IB_QPT_RC);
 	if (IS_ERR(id)) {
 		rt_free(s);
 		return ERR_PTR(PTR_ERR(id));
@@ -337,6 +357,16 @@ int sdp_socket_listen(struct sdp_socket *s, int backlog)
 	return ret;
 }
 
+int sdp_conn_dial(struct sdp_conn *c, struct rdma_cm_id *id, struct sockaddr *from,
+		  const struct sockaddr *to)
+{
+	c->handle.event = on_conn_event;
+	c->id = id;
+	c->dials = true;
+	id->context = &c->handle;
+	return rdma_resolve_addr(id, from, to, RESOLVE_MS);
+}
+
 int sdp_socket_connect(struct sdp_socket *s, const struct sockaddr *addr, int fd)
 {
 	struct sdp_conn *c;
@@ -349,15 +379,13 @@ int sdp_socket_connect(struct sdp_socket *s, const struct sockaddr *addr, int fd
 	c = sdp_conn_create(s->rt, s, fd);
 	if (!c)
 		return -ENOMEM;
-	c->handle.event = on_conn_event;
-	c->id = s->id;
-	ret = rdma_resolve_addr(c->id, NULL, addr, RESOLVE_MS);
+	ret = sdp_conn_dial(c, s->id, NULL, addr);
 	if (ret) {
+		s->id->context = &s->handle;
 		c->id = NULL;
 		sdp_conn_destroy(c);
 		return ret;
 	}
-	c->id->context = &c->handle;
 	sdp_channel_create(c);
 	sdp_note_socket(s, "connect", 0);
 	s->id = NULL;

@@ -80,6 +80,10 @@ int sdp_socket_listen(struct sdp_socket *s, int backlog);
  */
 int sdp_socket_connect(struct sdp_socket *s, const struct sockaddr *addr, int fd);
 
+/** sdp_move_all() - move the streams of the node @node's connections to new ones, by new paths. Their peers
+ *  must agree within 10 s, or they end. Return: how many begin to move */
+unsigned int sdp_move_all(struct rt *rt, const char *node);
+
 /** sdp_stats_get() - of the fabric whose loop is @rt; zeros if it had no socket */
 void sdp_stats_get(const struct rt *rt, struct sdp_stats *stats);
 /** sdp_close_all() - when no socket is left: end all connections of the fabric whose loop is @rt,

@@ -290,6 +290,21 @@ static struct sdp_buffer *from_region(struct sdp_conn *c, const struct wire_sdp_
 	return b;
 }
 
+/* The pending data's buffer has become a message with its first @sent bytes: if the peer's buffers have become
+ * smaller since it was read, the others get another buffer. A free one is there */
+static void keep_rest(struct sdp_conn *c, u32 sent)
+{
+	const u8 *rest = c->pending->bytes + SDP_PAYLOAD_AT + sent;
+
+	c->pending_bytes -= sent;
+	if (!c->pending_bytes) {
+		c->pending = NULL;
+		return;
+	}
+	c->pending = &c->send[c->free_send[--c->num_free_sends]];
+	memcpy(c->pending->bytes + SDP_PAYLOAD_AT, rest, c->pending_bytes);
+}
+
 /* Return: was a message sent? A free buffer is there */
 static bool send_one(struct sdp_conn *c)
 {
@@ -302,7 +317,7 @@ static bool send_one(struct sdp_conn *c)
 	if (!sdp_next(&c->sdp, &offer, &msg))
 		return false;
 	if (msg.payload_bytes && !region)
-		c->pending = NULL;
+		keep_rest(c, msg.payload_bytes);
 	else
 		b = from_region(c, &msg);
 	sdp_queue_send(c, b, &msg);
