@@ -3,6 +3,7 @@
  * A peer that sends any messages to one end of an SDP connection, while its program writes,
  * reads, lends room and closes in any order. No slot is lost or used twice, no byte is read
  * outside of a message, no sink is lost, and the end accepts no message after it has ended.
+ * An end that is suspended has no memory lent to the peer, and none of the peer's to read.
  */
 #include <string.h>
 
@@ -94,7 +95,7 @@ static void receive(struct end *e, struct input *in)
 	e->sinks -= result.sinks_unused;
 	if (m[0] == WIRE_SDP_RDMA_WR_COMPL && e->sdp.state == SDP_OPEN)
 		e->sinks--;
-	check(e->sdp.state == SDP_ENDED || e->sinks == e->sdp.num_own_sinks);
+	check(e->sdp.state != SDP_OPEN || e->sinks == e->sdp.num_own_sinks);
 }
 
 static void lend(struct end *e, uint8_t how)
@@ -154,6 +155,26 @@ static void send(struct end *e, uint8_t how)
 	check((int32_t)(e->sdp.tx_limit - e->sdp.tx_seq) >= 0);
 }
 
+/* Is there memory of the peer's that was not read? */
+static bool lends_us(const struct sdp *sdp)
+{
+	for (uint32_t i = 0; i < sdp->num_items; i++)
+		if (sdp->item[(sdp->first + i) % SDP_ITEMS_MAX].left)
+			return true;
+	return false;
+}
+
+/* The stream moves, and that comes to nothing. Nothing is lent any more when both have agreed. */
+static void leave(struct end *e, uint8_t how)
+{
+	if (e->sdp.state == SDP_SUSPENDED)
+		check(!e->sdp.num_adverts && !e->sdp.sinks_out && !lends_us(&e->sdp));
+	if (how & 1)
+		sdp_suspend(&e->sdp, how);
+	else
+		sdp_not_resumed(&e->sdp);
+}
+
 static void post(struct end *e)
 {
 	if (!e->free)
@@ -198,6 +219,9 @@ static void step(struct end *e, struct input *in)
 	case 10:
 		lend(e, take(in));
 		break;
+	case 11:
+		leave(e, take(in));
+		break;
 	default:
 		receive(e, in);
 	}
@@ -216,7 +240,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(e.sdp.num_items <= SDP_ITEMS_MAX && e.sdp.num_sinks <= ADVERTS);
 		check(e.sdp.slot_bytes >= SDP_RCV_BYTES_MIN && e.sdp.slot_bytes <= RCV_BYTES);
 		check(e.sdp.small_posted <= e.sdp.posted);
-		check(e.sdp.state == SDP_ENDED ||
+		check(e.sdp.state != SDP_OPEN ||
 		      e.sdp.posted == (uint32_t)__builtin_popcount(e.posted));
 	}
 	return 0;

@@ -629,7 +629,26 @@ def sdp_ring():
                                            ring_write(50000, NO_WAIT) + ring_read(50000, 1) + SOFTIBD_TURN)
 
 
-MADE = {"agents": agents, "engine": engine, "scsi": scsi, "sdp_ring": sdp_ring, "sm": sm,
+# --- sdp_machine: actions; a message of the peer has the numbers that are due ---
+
+SDP_SEND, SDP_SENT, SDP_SUSPEND, SDP_NOT_RESUMED = b"\x06\x00", b"\x04", b"\x0b\x01", b"\x0b\x00"
+
+
+def sdp_message(mid, length=16):
+    return bytes([12, 0, length, mid]) + bytes(length - 1)
+
+
+def sdp_machine():
+    """Both ends ask to suspend the communication; what follows is made, or not."""
+    susp, ack = sdp_message(0x0d, 24), sdp_message(0x0e)
+    stories = {"asks": SDP_SUSPEND + SDP_SEND + ack, "is_asked": susp + SDP_SEND + SDP_SENT,
+               "both_ask": SDP_SUSPEND + SDP_SEND + susp + SDP_SEND + SDP_SENT}
+    for name, story in stories.items():
+        for mode in range(2):  # the pipelined mode, if the number of bytes is odd
+            yield f"{name}_{mode}", story + SDP_NOT_RESUMED + b"\x05" * ((len(story) + mode) % 2)
+
+
+MADE = {"agents": agents, "engine": engine, "scsi": scsi, "sdp_machine": sdp_machine, "sdp_ring": sdp_ring, "sm": sm,
         "transport": transport, "ucma": ucma, "uverbs": uverbs}
 
 
