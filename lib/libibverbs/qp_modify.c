@@ -137,6 +137,38 @@ static int add_access(const struct soft_qp *qp, struct ibv_qp_attr *attr, int ma
 	return mask | IBV_QP_ACCESS_FLAGS;
 }
 
+/* Is this one of the transitions of a connected QP that softibd cannot refuse? Then the program
+ * need not wait for its answer. (core's limits_check() has the limits.) */
+static bool is_certain(const struct soft_context *ctx, struct ibv_qp *qp,
+		       const struct ibv_qp_attr *attr, int mask)
+{
+	const int to_init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+	const int to_rts = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			   IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	struct ibv_qp_attr now;
+
+	if (qp->qp_type != IBV_QPT_RC || (mask != to_init && mask != to_rts))
+		return false;
+	eng_qp_query(to_qp(qp)->eng, &now);
+	if (mask == to_init)
+		return now.qp_state == IBV_QPS_RESET && attr->qp_state == IBV_QPS_INIT &&
+		       attr->port_num >= 1 && attr->port_num <= ctx->num_ports &&
+		       attr->pkey_index == 0 &&
+		       !(attr->qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC &&
+			 ctx->attr.orig_attr.atomic_cap == IBV_ATOMIC_NONE);
+	return now.qp_state == IBV_QPS_RTR && attr->qp_state == IBV_QPS_RTS &&
+	       attr->timeout <= 31 && attr->retry_cnt <= 7 && attr->rnr_retry <= 7 &&
+	       attr->max_rd_atomic <= ctx->attr.orig_attr.max_qp_init_rd_atom;
+}
+
+static int tell_modified(struct soft_context *ctx, const struct ibv_qp *qp,
+			 const struct ibv_qp_attr *attr, int mask)
+{
+	struct ib_uverbs_modify_qp req = modify_request(qp, attr, mask);
+
+	return session_tell(ctx, ABI_CMD_MODIFIED, &req, sizeof(req));
+}
+
 /* softibd's part of ibv_modify_qp(). For a connected QP that goes to RTR it also says whether there
  * is a lane for its packets, before the first of them, and which program owns its peer. */
 static int softibd_modify(struct soft_context *ctx, struct ibv_qp *qp, struct ibv_qp_attr *attr,
@@ -150,6 +182,8 @@ static int softibd_modify(struct soft_context *ctx, struct ibv_qp *qp, struct ib
 		to_qp(qp)->access_kept |= (mask & IBV_QP_ACCESS_FLAGS) != 0;
 		return 0;
 	}
+	if (is_certain(ctx, qp, attr, mask))
+		return tell_modified(ctx, qp, attr, mask);
 	mask = add_access(to_qp(qp), attr, mask);
 	if (ctx->link.lanes.off || mask & IBV_QP_RATE_LIMIT ||
 	    !flow_of(ctx, qp, attr, mask, &flow))

@@ -245,6 +245,29 @@ int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 }
 
 /**
+ * session_tell() - a command that softibd does not answer
+ * Context: as session_command(), but waits for nobody unless the socket is full
+ * Return: 0; -EIO when softibd is gone
+ */
+int session_tell(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes)
+{
+	struct ib_uverbs_cmd_hdr hdr = {
+		.command = command,
+		.in_words = (uint16_t)((sizeof(hdr) + req_bytes) / 4),
+	};
+	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)req, req_bytes}};
+	ssize_t n;
+	int state;
+
+	if (ctx->forked || ctx->dead)
+		return -EIO;
+	state = lock_for_calls(&ctx->sock_lock);
+	n = send_message(ctx->sock, iov, 2);
+	unlock_after_calls(&ctx->sock_lock, state);
+	return n < 0 ? -EIO : 0;
+}
+
+/**
  * session_command_own() - session_command(); in a child with a session of its own, by that
  * @fd: set to the descriptor that the answer carries, the caller's to close; -1: there was no
  *      room for it. NULL: the answer carries none

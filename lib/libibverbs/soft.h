@@ -333,6 +333,7 @@ int session_resolve(struct soft_context *ctx, const struct ib_uverbs_modify_qp *
 		    unsigned *num_fds);
 int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes);
+int session_tell(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes);
 int session_of_child(struct soft_context *ctx);
 int session_command_own(struct soft_context *ctx, uint32_t command, const void *req,
 			size_t req_bytes, void *resp, size_t resp_bytes, int *fd);

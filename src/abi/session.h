@@ -39,7 +39,7 @@
 #include <stdint.h>
 
 #define ABI_MAGIC 0x42495453u /* "STIB" */
-#define ABI_VERSION 9
+#define ABI_VERSION 10
 #define ABI_ENV_DIR "SOFTIB_DIR"
 #define ABI_ENV_NODE "SOFTIB_NODE"
 #define ABI_NAME_BYTES 64
@@ -147,6 +147,13 @@ struct abi_completion_resp {
 	uint32_t reserved;
 };
 #define ABI_COMPLETION_OVERRUN (-1)
+
+/*
+ * ABI_CMD_MODIFIED on the uverbs socket: struct ib_uverbs_modify_qp, of a transition that the
+ * library has made because softibd cannot refuse it. It is not answered. If softibd refuses it
+ * nevertheless, it raises IBV_EVENT_QP_FATAL.
+ */
+#define ABI_CMD_MODIFIED 0x5f0eu
 
 #define ABI_TOKEN_BYTES 16
 

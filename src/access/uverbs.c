@@ -321,6 +321,8 @@ static bool on_command(struct session *s, size_t bytes)
 
 	memset(s->uverbs->out, 0, sizeof(s->uverbs->out));
 	ret = run(s, &call, bytes);
+	if (call.unanswered)
+		return true;
 	if (ret)
 		call.out_bytes = call.num_fds = 0;
 	ret = endpoint_send(s->fd, ret, call.out, call.out_bytes, call.fds, call.num_fds);

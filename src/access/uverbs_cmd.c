@@ -424,6 +424,7 @@ const struct command uverbs_driver_commands[] = {
 	[ABI_CMD_CONNECT - ABI_CMD_RESOLVE] = {"connect",
 					       IN(modify_qp) + sizeof(struct abi_resolve),
 					       sizeof(struct abi_resolve_resp), cmd_connect},
+	[ABI_CMD_MODIFIED - ABI_CMD_RESOLVE] = {"modified", IN(modify_qp), 0, cmd_modified},
 	[ABI_CMD_COMPLETION - ABI_CMD_RESOLVE] = {"completion", sizeof(struct abi_completion),
 						  sizeof(struct abi_completion_resp), cmd_driver},
 	[ABI_CMD_ALLOC_DM - ABI_CMD_RESOLVE] = {"alloc_dm", sizeof(struct abi_alloc_dm),

@@ -53,6 +53,7 @@ struct call {
 	const int *fds; /* descriptors to send with the response: driver_fds, or those of another object */
 	unsigned int num_fds;
 	int driver_fds[2]; /* closed once they are sent */
+	bool unanswered; /* the program does not wait for a response */
 };
 
 /** struct command - a row of the table of commands */
@@ -80,6 +81,7 @@ int cmd_open_qp(struct call *call);
 int cmd_query_qp(struct call *call);
 int cmd_modify_qp(struct call *call);
 int cmd_ex_modify_qp(struct call *call);
+int cmd_modified(struct call *call);
 int cmd_destroy_qp(struct call *call);
 int cmd_create_ah(struct call *call);
 int cmd_destroy_ah(struct call *call);

@@ -214,6 +214,22 @@ int cmd_ex_modify_qp(struct call *call)
 	return modify(call, &in->base, in->rate_limit);
 }
 
+/* The program has made the transition already: a refusal is an error of its QP, if it names one. */
+int cmd_modified(struct call *call)
+{
+	const struct ib_uverbs_modify_qp *in = call->in;
+	struct ib_qp *qp = ib_uobject_get(call->session->context, IB_UOBJECT_QP, in->qp_handle);
+	int ret = cmd_modify_qp(call);
+
+	call->unanswered = true;
+	if (ret && !IS_ERR(qp) && qp->qp_type != IB_QPT_XRC_TGT) {
+		struct ib_event event = {.device = qp->device, .element.qp = qp, .event = IB_EVENT_QP_FATAL};
+
+		uverbs_object_event(&event, qp->qp_context);
+	}
+	return 0;
+}
+
 int cmd_destroy_qp(struct call *call)
 {
 	const struct ib_uverbs_destroy_qp *in = call->in;

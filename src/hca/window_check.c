@@ -58,8 +58,9 @@ static bool find_qps(struct hca_windows *w, uint32_t qpn, struct window_connecti
 {
 	const struct hca_qp *qp = eng_table_get(&w->user->hca->qps, qpn & 0xffffff);
 
+	/* in the program it is in RTS, of which softibd may read later (ABI_CMD_MODIFIED) */
 	if (!qp || qp->user != w->user || qp->ib.qp_type != IB_QPT_RC ||
-	    qp->ib.state != IB_QPS_RTS)
+	    (qp->ib.state != IB_QPS_RTR && qp->ib.state != IB_QPS_RTS))
 		return false;
 	c->from_qp = qp;
 	c->way = hca_qp_way(qp);

@@ -456,6 +456,40 @@ static void port_events_reach_the_program(void **state)
 	expect_event(w, IB_EVENT_PORT_ERR, 2);
 }
 
+static void tell_modified(struct world *w, u32 qp, u32 mask, enum ib_qp_state qp_state)
+{
+	const struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_modify_qp in;
+	} message = {
+		.hdr = {.command = ABI_CMD_MODIFIED, .in_words = sizeof(message) / 4},
+		.in = {.qp_handle = qp, .attr_mask = mask, .qp_state = (u8)qp_state, .port_num = 1},
+	};
+
+	assert_int_equal(send(w->sock, &message, sizeof(message), 0), sizeof(message));
+}
+
+/* ABI_CMD_MODIFIED has no answer: the next one belongs to the next command. */
+static void a_transition_that_is_told_is_not_answered(void **state)
+{
+	const u32 init = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY;
+	struct ib_uverbs_query_qp_resp q;
+	struct world *w = *state;
+	struct things t;
+
+	make_things(w, &t);
+	tell_modified(w, t.qp, init, IB_QPS_INIT);
+	assert_int_equal(CMD_OUT(w, QUERY_QP, query_qp, &q, .qp_handle = t.qp), 0);
+	assert_int_equal(q.qp_state, IB_QPS_INIT);
+
+	tell_modified(w, t.qp, init | IB_QP_AV, IB_QPS_RTS); /* no library of ours tells this */
+	expect_event(w, IB_EVENT_QP_FATAL, 0);
+	tell_modified(w, 12345, init, IB_QPS_INIT); /* no QP, no event */
+	assert_int_equal(CMD_OUT(w, QUERY_QP, query_qp, &q, .qp_handle = t.qp), 0);
+	assert_int_equal(q.qp_state, IB_QPS_INIT);
+	assert_int_equal(recv(w->fds[ABI_FD_ASYNC_READ], &q, sizeof(q), MSG_DONTWAIT), -1);
+}
+
 static void an_unplugged_device_leaves_zombies(void **state)
 {
 	struct world *w = *state;
@@ -747,6 +781,7 @@ int main(void)
 		T(programs_do_not_share_handles),
 		T(deaths_leave_nothing),
 		T(port_events_reach_the_program),
+		T(a_transition_that_is_told_is_not_answered),
 		T(an_unplugged_device_leaves_zombies),
 		T(one_that_breaks_the_rules_falls_alone),
 		T(a_stale_socket_is_replaced_a_live_one_not),

@@ -258,7 +258,8 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 		answer(s->sock, error, NULL, 0, NULL, 0);
 		return;
 	}
-	if (hdr->command == IB_USER_VERBS_CMD_MODIFY_QP || hdr->command == ABI_CMD_CONNECT) {
+	if (hdr->command == IB_USER_VERBS_CMD_MODIFY_QP || hdr->command == ABI_CMD_CONNECT ||
+	    hdr->command == ABI_CMD_MODIFIED) {
 		memcpy(&fake->modify, hdr + 1, sizeof(fake->modify));
 		fake->modified++;
 	}
@@ -272,6 +273,8 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 		break;
 	case IB_USER_VERBS_EX_CMD_QUERY_DEVICE | IB_USER_VERBS_CMD_FLAG_EXTENDED:
 		answer_limits(s);
+		break;
+	case ABI_CMD_MODIFIED: /* is not answered */
 		break;
 	case ABI_CMD_ALLOC_DM:
 		answer_alloc_dm(fake, s, hdr + 1);

@@ -647,10 +647,12 @@ static void a_lane_that_did_not_come_is_refused(void **state)
 	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
 }
 
+/* softibd has read what it does not answer when it answers what was sent later. */
 static struct ib_uverbs_modify_qp modified(struct program *p, int times)
 {
 	struct ib_uverbs_modify_qp last;
 
+	assert_int_equal(ibv_dealloc_pd(ibv_alloc_pd(p->context)), 0);
 	assert_int_equal(fake_modified(p->fake, &last), times);
 	return last;
 }
@@ -664,9 +666,10 @@ static void access_that_changes_in_init_is_told_with_rtr(void **state)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1,
 				   .qp_access_flags = IBV_ACCESS_REMOTE_READ};
 	struct ibv_qp *qp = p->qp[0] = make_qp(p, IBV_QPT_RC);
-	int before = fake_modified(p->fake, &(struct ib_uverbs_modify_qp){0});
 	struct ibv_qp_init_attr unused;
+	int before = 1; /* the way to INIT */
 
+	modified(p, before);
 	assert_int_equal(ibv_modify_qp(qp, &attr, init), 0);
 	modified(p, before);
 	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_ACCESS_FLAGS, &unused), 0);
@@ -684,6 +687,78 @@ static void access_that_changes_in_init_is_told_with_rtr(void **state)
 	connect_rc(p->qp[1], qp->qp_num, TIMEOUT_ENC_PATIENT);
 }
 
+#define TO_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define TO_RTR                                                                                    \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |           \
+	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define TO_RTS                                                                                    \
+	(IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |    \
+	 IBV_QP_MAX_QP_RD_ATOMIC)
+
+/* RESET to INIT and RTR to RTS with values that softibd cannot refuse: it is told, and not asked. A
+ * refusal stands for what is asked. */
+static void what_softibd_cannot_refuse_does_not_wait(void **state)
+{
+	struct program *p = *state;
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = 5,
+				  .ah_attr = {.dlid = FAKE_LID, .port_num = 1}};
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+	struct ibv_qp *qp = p->qp[0] = make_qp(p, IBV_QPT_RC);
+
+	assert_int_equal(ibv_modify_qp(qp, &reset, IBV_QP_STATE), 0);
+	fake_refuse_next(p->fake, IB_USER_VERBS_CMD_MODIFY_QP, -EINVAL);
+	assert_int_equal(ibv_modify_qp(qp, &init, TO_INIT), 0);
+	assert_int_equal(modified(p, 3).qp_state, IBV_QPS_INIT);
+	assert_int_equal(ibv_modify_qp(qp, &rtr, TO_RTR), 0);
+	assert_int_equal(ibv_modify_qp(qp, &rts, TO_RTS), 0);
+	assert_int_equal(modified(p, 5).qp_state, IBV_QPS_RTS);
+	assert_int_equal(qp->state, IBV_QPS_RTS);
+	p->qp[1] = make_qp(p, IBV_QPT_RC);
+}
+
+static void assert_asked(struct program *p, struct ibv_qp_attr attr, int mask)
+{
+	fake_refuse_next(p->fake, IB_USER_VERBS_CMD_MODIFY_QP, -EINVAL);
+	assert_int_equal(ibv_modify_qp(p->qp[0], &attr, mask), EINVAL);
+}
+
+static void what_softibd_may_refuse_is_asked(void **state)
+{
+	const struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	const struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 14};
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET}, attr;
+	struct program *p = *state;
+
+	p->qp[0] = make_qp(p, IBV_QPT_RC);
+	assert_asked(p, rts, TO_RTS); /* from INIT */
+	assert_int_equal(ibv_modify_qp(p->qp[0], &reset, IBV_QP_STATE), 0);
+	assert_asked(p, init, TO_INIT & ~IBV_QP_ACCESS_FLAGS);
+	assert_asked(p, init, TO_INIT | IBV_QP_QKEY);
+	attr = init, attr.port_num = 2;
+	assert_asked(p, attr, TO_INIT);
+	attr = init, attr.pkey_index = 1;
+	assert_asked(p, attr, TO_INIT);
+	attr = init, attr.qp_access_flags = IBV_ACCESS_REMOTE_ATOMIC; /* the device has no atomics */
+	assert_asked(p, attr, TO_INIT);
+	assert_int_equal(ibv_modify_qp(p->qp[0], &(struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
+								       .port_num = 1}, TO_INIT), 0);
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = 5,
+				    .ah_attr = {.dlid = FAKE_LID, .port_num = 1}};
+	assert_int_equal(ibv_modify_qp(p->qp[0], &attr, TO_RTR), 0);
+	attr = rts, attr.timeout = 32;
+	assert_asked(p, attr, TO_RTS);
+	attr = rts, attr.retry_cnt = 8;
+	assert_asked(p, attr, TO_RTS);
+	attr = rts, attr.rnr_retry = 8;
+	assert_asked(p, attr, TO_RTS);
+	attr = rts, attr.max_rd_atomic = 1; /* more than the device has */
+	assert_asked(p, attr, TO_RTS);
+	assert_asked(p, rts, TO_RTS & ~IBV_QP_SQ_PSN);
+	p->qp[1] = make_qp(p, IBV_QPT_RC);
+}
+
 static void rtr_tells_the_access(void **state)
 {
 	struct program *p = *state;
@@ -693,7 +768,7 @@ static void rtr_tells_the_access(void **state)
 	int before;
 
 	p->qp[0] = make_qp(p, IBV_QPT_RC);
-	before = fake_modified(p->fake, &told);
+	before = 1; /* the way to INIT */
 	assert_int_equal(ibv_modify_qp(p->qp[0], &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS), 0);
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
 				    .path_mtu = IBV_MTU_1024,
@@ -833,6 +908,8 @@ int main(void)
 		CASE(a_lane_that_did_not_come_is_refused),
 		CASE(access_that_changes_in_init_is_told_with_rtr),
 		CASE(rtr_tells_the_access),
+		CASE(what_softibd_cannot_refuse_does_not_wait),
+		CASE(what_softibd_may_refuse_is_asked),
 		CASE(a_child_lets_the_parents_objects_alone),
 		CASE(a_childs_child_keeps_the_childs_descriptors),
 	};
