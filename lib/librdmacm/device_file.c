@@ -7,8 +7,11 @@
  * of the socket "rdma_cm"; for every other descriptor they are libc's. Calls of the
  * program itself and of other libraries do not come here.
  *
- * The descriptor that open() gives is the socket of news: it polls readable when there is
+ * The descriptor that open() gives is the socket of events: it polls readable when there is
  * an event, and honours O_NONBLOCK. Commands go by a socket of their own, one at a time.
+ *
+ * A message on the socket of events brings the event (abi/cm_event.h). softibd hears that it
+ * was taken with the next command.
  */
 #undef _FILE_OFFSET_BITS /* librdmacm calls open() and fstat(), not open64() */
 #include <errno.h>
@@ -24,6 +27,7 @@
 
 #include <rdma/rdma_user_cm.h>
 
+#include "abi/cm_event.h"
 #include "abi/endpoint.h"
 #include "abi/fds.h"
 #include "abi/session.h"
@@ -34,12 +38,21 @@
 #define FILES_MAX   65536 /* descriptors beyond are not served: EMFILE */
 #define NO_RESPONSE SIZE_MAX
 
+/** struct told - commands that softibd does not answer, which go out with the next one */
+struct told {
+	_Alignas(8) char bytes[512];
+	size_t len;
+};
+
 /** struct file - an open device file. @users: its descriptor, and threads in a command */
 struct file {
 	int control;
 	int users;
 	pthread_mutex_t lock; /* one command at a time on @control */
-	struct ahead ahead;   /* --- protected by lock --- */
+	/* --- protected by lock --- */
+	struct ahead ahead;
+	struct told told;
+	uint32_t asked_until; /* softibd is asked for events whose message has no larger number */
 };
 
 static struct file *files[FILES_MAX]; /* by descriptor; untouched pages cost nothing */
@@ -197,7 +210,7 @@ static const size_t response_at[] = {
 };
 #define NUM_COMMANDS (sizeof(response_at) / sizeof(response_at[0]))
 
-/** struct answer - what softibd says; @body: the response */
+/** struct answer - what softibd says; @body: the response, or a message with an event */
 struct answer {
 	struct abi_reply reply;
 	_Alignas(8) char body[4096];
@@ -218,26 +231,19 @@ static size_t option_of(const struct rdma_ucm_cmd_hdr *hdr, struct iovec *value)
 /* Return: bytes of the answer; -errno. Context: file->lock */
 static ssize_t ask(struct file *file, const void *command, size_t bytes, struct answer *answer)
 {
-	struct iovec parts[2] = {{(void *)command, bytes}};
+	struct iovec parts[3] = {{file->told.bytes, file->told.len}, {(void *)command, bytes}};
 	const struct iovec whole = {answer, sizeof(*answer)};
-	size_t num = 1 + option_of(command, &parts[1]);
+	size_t num = 2 + option_of(command, &parts[2]);
 	int ret = abi_sendv_fds(file->control, parts, num, NULL, 0, 0);
 	ssize_t n = ret ? ret : abi_receive_answer(file->control, &whole, 1, NULL, 0);
 
+	file->told.len = 0;
 	if (ret || n <= 0)
 		return -ENODEV; /* softibd is gone */
 	if (n < (ssize_t)sizeof(answer->reply) || n > (ssize_t)sizeof(*answer))
 		return -EPROTO;
 	ret = abi_reply_error(&answer->reply);
 	return ret ? ret : n - (ssize_t)offsetof(struct answer, body);
-}
-
-static void keep_ahead(struct file *file, const struct answer *answer, size_t bytes)
-{
-	const size_t event = sizeof(struct rdma_ucm_event_resp);
-
-	if (bytes > event)
-		ahead_keep(&file->ahead, answer->body + event, bytes - event);
 }
 
 /* Return: bytes of the response; -errno */
@@ -250,11 +256,116 @@ static ssize_t exchange(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, s
 	n = ahead_find(&file->ahead, hdr, bytes, answer->body, sizeof(answer->body));
 	if (n < 0)
 		n = ask(file, hdr, bytes, answer);
-	if (n > 0 && hdr->cmd == RDMA_USER_CM_CMD_GET_EVENT)
-		keep_ahead(file, answer, (size_t)n);
 	pthread_mutex_unlock(&file->lock);
 	return n;
 }
+
+/* --- events --- */
+
+/* Message numbers are compared as serial numbers. */
+static bool is_after(uint32_t number, uint32_t other)
+{
+	return (int32_t)(number - other) > 0;
+}
+
+/* Context: file->lock */
+static void tell_taken(struct file *file, uint32_t number)
+{
+	const struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct abi_cm_taken taken;
+	} command = {{.cmd = ABI_CM_TAKEN | ABI_CM_TOLD, .in = sizeof(command.taken)}, {number, 0}};
+	struct iovec part = {file->told.bytes, file->told.len};
+
+	if (file->told.len + sizeof(command) > sizeof(file->told.bytes)) {
+		abi_sendv_fds(file->control, &part, 1, NULL, 0, 0);
+		file->told.len = 0;
+	}
+	memcpy(file->told.bytes + file->told.len, &command, sizeof(command));
+	file->told.len += sizeof(command);
+}
+
+/* Does the message say which event comes next? Then softibd hears that it was taken. An
+ * older one only says that there was an event. Context: file->lock */
+static bool take(struct file *file, const struct abi_cm_event *event)
+{
+	if (!is_after(event->number, file->asked_until))
+		return false;
+	tell_taken(file, event->number);
+	return true;
+}
+
+/* softibd may give an event whose message another thread has in its hands and asks about next. */
+static ssize_t ask_for_event(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
+			     struct answer *answer)
+{
+	const struct abi_cm_event *event = (const void *)answer->body;
+	ssize_t n = ask(file, hdr, bytes, answer);
+
+	if (n >= 0 && n < (ssize_t)sizeof(*event))
+		return -EPROTO;
+	if (n >= 0 && is_after(event->number, file->asked_until))
+		file->asked_until = event->number;
+	return n;
+}
+
+/* @answer, @n: the message that announced the event; then the event. Return: bytes of the response;
+ * -EAGAIN: another thread took it, or its id is gone; -errno */
+static ssize_t take_event(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
+			  struct answer *answer, ssize_t n)
+{
+	const struct abi_cm_event *event = (const void *)answer->body;
+
+	pthread_mutex_lock(&file->lock);
+	if (n < (ssize_t)sizeof(*event) || !take(file, event))
+		n = ask_for_event(file, hdr, bytes, answer);
+	if (n > 0)
+		ahead_keep(&file->ahead, event + 1, (size_t)n - sizeof(*event));
+	pthread_mutex_unlock(&file->lock);
+	return n < 0 ? n : (ssize_t)sizeof(event->resp);
+}
+
+/* Return: bytes of the message, in answer->body; -errno: -EAGAIN with O_NONBLOCK */
+static ssize_t await_event(int fd, struct answer *answer)
+{
+	ssize_t n = recv(fd, answer->body, sizeof(answer->body), 0);
+
+	if (n > 0)
+		return n;
+	return n ? -errno : -ENODEV;
+}
+
+/* The response to a command by which an id left the channel @fd: messages for its events are read
+ * here, or others in their place. */
+static void take_back(int fd, struct file *file, const struct answer *answer, size_t bytes)
+{
+	struct abi_cm_gone gone;
+	char byte;
+
+	if (bytes < sizeof(gone))
+		return;
+	memcpy(&gone, answer->body, sizeof(gone));
+	if (!gone.excess)
+		return;
+	pthread_mutex_lock(&file->lock);
+	if (is_after(gone.last, file->asked_until))
+		file->asked_until = gone.last;
+	pthread_mutex_unlock(&file->lock);
+	while (gone.excess-- && recv(fd, &byte, 1, MSG_DONTWAIT) == 1)
+		;
+}
+
+/* A thread that waits for an event while another closes the descriptor waits on, as it
+ * does on the device file. Return: -errno */
+static int failed_to_wait(int fd, const struct file *file, int error)
+{
+	if (file_of(fd) == file)
+		return error;
+	pause();
+	return -EINTR;
+}
+
+/* --- write() --- */
 
 static void put_response(const struct rdma_ucm_cmd_hdr *hdr, const struct answer *answer,
 			 size_t bytes)
@@ -268,62 +379,66 @@ static void put_response(const struct rdma_ucm_cmd_hdr *hdr, const struct answer
 	memcpy((void *)(uintptr_t)to, answer->body, bytes < hdr->out ? bytes : hdr->out);
 }
 
-/* News of an id that is gone, or of another channel now, have had their bytes here. */
-static void take_back(int fd, const struct answer *answer, size_t bytes)
+static int get_event(int fd, struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes)
 {
-	uint32_t told = 0;
-	char byte;
+	struct answer answer;
+	ssize_t n;
 
-	if (bytes >= sizeof(struct rdma_ucm_destroy_id_resp) + sizeof(told))
-		memcpy(&told, answer->body + sizeof(struct rdma_ucm_destroy_id_resp),
-		       sizeof(told));
-	while (told-- && recv(fd, &byte, 1, MSG_DONTWAIT) == 1)
-		;
+	do {
+		n = await_event(fd, &answer);
+		if (n < 0)
+			return failed_to_wait(fd, file, (int)n);
+		n = take_event(file, hdr, bytes, &answer, n);
+	} while (n == -EAGAIN);
+	if (n < 0)
+		return failed_to_wait(fd, file, (int)n);
+	put_response(hdr, &answer, (size_t)n);
+	return 0;
 }
 
-/* 0; -errno: -EAGAIN with O_NONBLOCK */
-static int await_news(int fd)
+/* Of the channel that an id leaves, softibd must know first which events were taken: the command
+ * goes by another socket. */
+static int migrate(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes)
 {
-	char byte;
-	ssize_t n = recv(fd, &byte, 1, 0);
+	const struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct abi_cm_taken taken;
+	} nothing = {{.cmd = ABI_CM_TAKEN, .in = sizeof(nothing.taken)}};
+	const int fd = (int)((const struct rdma_ucm_migrate_id *)(hdr + 1))->fd;
+	struct file *from = get_file(fd);
+	struct answer answer;
+	ssize_t n;
 
-	if (n > 0)
-		return 0;
-	return n ? -errno : -ENODEV;
-}
-
-/* A thread that waits for an event while another closes the descriptor waits on, as it
- * does on the device file. Return: -errno */
-static int failed_to_wait(int fd, const struct file *file, int error)
-{
-	if (file_of(fd) == file)
-		return error;
-	pause();
-	return -EINTR;
+	if (from)
+		exchange(from, &nothing.hdr, sizeof(nothing), &answer);
+	n = exchange(file, hdr, bytes, &answer);
+	if (n >= 0)
+		put_response(hdr, &answer, (size_t)n);
+	if (n >= 0 && from)
+		take_back(fd, from, &answer, (size_t)n);
+	if (from)
+		put_file(from);
+	return n < 0 ? (int)n : 0;
 }
 
 static int command(int fd, struct file *file, const struct rdma_ucm_cmd_hdr *hdr,
 		   size_t bytes)
 {
-	bool event = hdr->cmd == RDMA_USER_CM_CMD_GET_EVENT;
 	struct answer answer;
 	ssize_t n;
 
-	do {
-		n = event ? await_news(fd) : 0;
-		if (n < 0)
-			return failed_to_wait(fd, file, (int)n);
-		n = exchange(file, hdr, bytes, &answer);
-	} while (event && n == -EAGAIN); /* another thread took it, or its id is gone */
+	if (hdr->cmd == RDMA_USER_CM_CMD_GET_EVENT)
+		return get_event(fd, file, hdr, bytes);
+	if (hdr->cmd == RDMA_USER_CM_CMD_MIGRATE_ID &&
+	    bytes >= sizeof(*hdr) + sizeof(struct rdma_ucm_migrate_id))
+		return migrate(file, hdr, bytes);
+	n = exchange(file, hdr, bytes, &answer);
 	if (n < 0)
-		return event ? failed_to_wait(fd, file, (int)n) : (int)n;
+		return (int)n;
 	put_response(hdr, &answer, (size_t)n);
 	if (hdr->cmd == RDMA_USER_CM_CMD_DESTROY_ID ||
 	    hdr->cmd == RDMA_USER_CM_CMD_LEAVE_MCAST)
-		take_back(fd, &answer, (size_t)n);
-	if (hdr->cmd == RDMA_USER_CM_CMD_MIGRATE_ID)
-		take_back((int)((const struct rdma_ucm_migrate_id *)(hdr + 1))->fd,
-			  &answer, (size_t)n);
+		take_back(fd, file, &answer, (size_t)n);
 	return 0;
 }
 

@@ -17,13 +17,13 @@
  *           ioctl(2) uses a second socket, which comes with softibd's answer
  *           to the opening message: struct abi_ioctl and its argument, answered by
  *           struct abi_reply and the argument.
- *  rdma_cm  a message is one byte for each event that GET_EVENT can return.
+ *  rdma_cm  a message is an event that GET_EVENT can return (abi/cm_event.h).
  *           Commands use a second socket, which comes with softibd's answer to the
  *           opening message: what write() takes on the character device (struct
  *           rdma_ucm_cmd_hdr, the command, and the value of SET_OPTION), answered by
- *           struct abi_reply and the response. After those of DESTROY_ID and
- *           MIGRATE_ID follows a __u32: how many of the bytes stand for no event; after
- *           those of GET_EVENT may follow answers to further questions (abi/ahead.h).
+ *           struct abi_reply and the response. Those of DESTROY_ID, LEAVE_MCAST and MIGRATE_ID
+ *           also say how many messages stand for no event. Behind an event may follow answers to
+ *           further questions (abi/ahead.h).
  *  netlink  a message is a datagram of a netlink socket of NETLINK_RDMA: requests of the
  *           client NLDEV, and answers (<rdma/rdma_netlink.h>).
  *  sdp      a connection is a socket that is bound or listens (abi/sdp.h).

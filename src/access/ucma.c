@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Sessions of programs with the RDMA CM. The answer to the opening message carries a second socket, for
- * commands. The first socket then has one byte for each event, so that a program can poll it like the
+ * commands. The first socket then has one message for each event, so that a program can poll it like the
  * device file. The session ends when either socket is closed.
  */
 #include "access/ucma.h"
@@ -146,10 +146,16 @@ u32 ucma_id_drop(struct ucma_id *id)
 
 /* --- sessions --- */
 
+static void send_events(struct rt_work *work)
+{
+	ucma_flush(container_of(work, struct ucma_session, send));
+}
+
 static void close_session(struct ucma_session *s)
 {
 	while (!list_empty(&s->ids))
 		ucma_id_drop(list_first_entry(&s->ids, struct ucma_id, node));
+	rt_work_cancel(&s->send);
 	rt_io_watch(&s->news, false, false);
 	rt_close_socket(s->fd);
 	if (s->control_fd >= 0) {
@@ -167,6 +173,8 @@ static int answer(struct ucma_session *s, size_t bytes)
 	size_t out_bytes = 0;
 	int ret = ucma_command(s, s->ucma->in, bytes, out, &out_bytes);
 
+	if (ret == UCMA_NO_ANSWER)
+		return 0;
 	return endpoint_send(s->control_fd, ret, out, ret ? 0 : out_bytes, NULL, 0);
 }
 
@@ -267,6 +275,7 @@ void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 	INIT_LIST_HEAD(&s->ids);
 	INIT_LIST_HEAD(&s->queue);
 	list_add_tail(&s->node, &ucma->sessions);
+	rt_work_init(&s->send, send_events);
 	rt_io_init(ucma->rt, &s->news, fd, on_message);
 	rt_io_watch(&s->news, true, false);
 	guest_arrive(&s->guest, ucma->rt, fd, FDS_OF_A_SESSION, drop_newcomer);

@@ -45,39 +45,35 @@ static int create_id(struct ucma_call *call)
 	return 0;
 }
 
-/* softib's addition to the kernel's response: @told is the number of bytes of dropped events, which the
- * reader of the socket has to skip. */
-struct destroyed {
-	struct rdma_ucm_destroy_id_resp resp;
-	u32 told;
-};
+/* @excess: events that were sent and are in the queue no more; @from: the session that had them */
+static void respond_gone(struct ucma_call *call, u32 events_reported, u32 excess,
+			 const struct ucma_session *from)
+{
+	const struct abi_cm_gone gone = {
+		.events_reported = events_reported, .excess = excess, .last = from->last_sent};
+
+	call->room = sizeof(gone);
+	ucma_respond(call, &gone, sizeof(gone));
+}
 
 static int destroy_id(struct ucma_call *call)
 {
-	struct destroyed out;
+	u32 reported = call->id->events_reported;
 
-	out.resp.events_reported = call->id->events_reported;
-	out.told = ucma_id_drop(call->id);
-	call->room = sizeof(out);
-	ucma_respond(call, &out, sizeof(out));
+	respond_gone(call, reported, ucma_id_drop(call->id), call->session);
 	return 0;
 }
 
 static int migrate_id(struct ucma_call *call)
 {
 	const struct rdma_ucm_migrate_id *cmd = call->in;
-	struct {
-		struct rdma_ucm_migrate_resp resp;
-		u32 told;
-	} out;
 	struct ucma_id *id = ucma_id_of_process(call->session, cmd->id);
+	struct ucma_session *from;
 
 	if (!id)
 		return -ENOENT;
-	out.told = ucma_id_move(id, call->session);
-	out.resp.events_reported = id->events_reported;
-	call->room = sizeof(out);
-	ucma_respond(call, &out, sizeof(out));
+	from = id->session;
+	respond_gone(call, id->events_reported, ucma_id_move(id, call->session), from);
 	return 0;
 }
 
@@ -288,41 +284,42 @@ static int leave_mcast(struct ucma_call *call)
 {
 	const struct rdma_ucm_destroy_id *cmd = call->in;
 	struct ucma_mcast *mcast = ucma_mcast_find(call->session, cmd->id);
-	struct destroyed out;
+	u32 reported;
 
 	if (!mcast)
 		return -ENOENT;
-	out.resp.events_reported = mcast->events_reported;
-	out.told = ucma_mcast_leave(mcast);
-	call->room = sizeof(out);
-	ucma_respond(call, &out, sizeof(out));
+	reported = mcast->events_reported;
+	respond_gone(call, reported, ucma_mcast_leave(mcast), call->session);
 	return 0;
 }
 
 /* --- events and options --- */
 
-/* Answers in advance follow the whole response, even if the program has room for only a part of it. */
+/* The whole response is sent, even if the program has room for only a part of it. An event that was
+ * not sent to the program is not sent any more. */
 static int get_event(struct ucma_call *call)
 {
 	struct ucma_session *s = call->session;
 	struct ucma_event *event;
-	size_t ahead = 0;
 
 	if (list_empty(&s->queue))
 		return -EAGAIN;
 	event = list_first_entry(&s->queue, struct ucma_event, node);
-	event->id->events_reported++;
-	if (event->mcast)
-		event->mcast->events_reported++;
-	if (!event->mcast)
-		ahead = ucma_put_ahead(ucma_page_of(s), event->request ? event->request : event->id,
-				       event->resp.event, (u8 *)call->out + sizeof(event->resp),
-				       UCMA_RESPONSE_MAX - sizeof(event->resp));
-	call->room = ahead ? sizeof(event->resp) : call->room;
-	ucma_respond(call, &event->resp, sizeof(event->resp));
-	*call->out_bytes += ahead;
-	list_del(&event->node);
-	ucma_event_free(event);
+	if (!event->sent)
+		event->number = ++s->last_sent;
+	*call->out_bytes = ucma_event_put(s, event, call->out);
+	ucma_event_taken(event);
+	return 0;
+}
+
+/* An event may have left the queue since, with its id. */
+static int event_taken(struct ucma_call *call)
+{
+	const struct abi_cm_taken *cmd = call->in;
+	struct ucma_event *event = ucma_event_find(call->session, cmd->number);
+
+	if (event)
+		ucma_event_taken(event);
 	return 0;
 }
 
@@ -399,7 +396,7 @@ static int set_option(struct ucma_call *call)
 	offsetof(struct rdma_ucm_##type, member), offsetof(struct rdma_ucm_##type, id)
 
 /* clang-format off */
-static const struct {
+static const struct command {
 	size_t in_bytes; /* the least length; additions of newer programs are ignored */
 	size_t id_at; /* offset of the number of an id of the session; NO_ID */
 	int (*run)(struct ucma_call *call);
@@ -430,6 +427,16 @@ static const struct {
 };
 /* clang-format on */
 
+static const struct command taken = {sizeof(struct abi_cm_taken), NO_ID, event_taken, true};
+
+/* Return: NULL: there is none */
+static const struct command *command_of(u32 number)
+{
+	if (number == ABI_CM_TAKEN)
+		return &taken;
+	return number < ARRAY_SIZE(commands) && commands[number].run ? &commands[number] : NULL;
+}
+
 static bool find_id(struct ucma_call *call, size_t id_at)
 {
 	u32 number;
@@ -458,10 +465,11 @@ int ucma_ask(struct ucma_id *id, u32 cmd, u32 option, void *out, size_t *out_byt
 	return commands[cmd].run(&call);
 }
 
-int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
-		 size_t *out_bytes)
+static int run(struct ucma_session *session, const void *in, size_t bytes, void *out,
+	       size_t *out_bytes)
 {
 	const struct rdma_ucm_cmd_hdr *hdr = in;
+	const struct command *command = command_of(hdr->cmd & ~ABI_CM_TOLD);
 	struct ucma_call call = {
 		.session = session,
 		.in = hdr + 1,
@@ -470,16 +478,36 @@ int ucma_command(struct ucma_session *session, const void *in, size_t bytes, voi
 		.out_bytes = out_bytes,
 	};
 
-	if (bytes < sizeof(*hdr) || hdr->in > bytes - sizeof(*hdr))
-		return -EINVAL;
-	if (hdr->cmd >= ARRAY_SIZE(commands) || !commands[hdr->cmd].run)
+	if (!command)
 		return -ENOSYS;
-	if (hdr->in < commands[hdr->cmd].in_bytes)
+	if (hdr->in < command->in_bytes)
 		return -EINVAL;
-	if (!find_id(&call, commands[hdr->cmd].id_at))
+	if (!find_id(&call, command->id_at))
 		return -ENOENT;
 	call.room = MIN(hdr->out, (size_t)UCMA_RESPONSE_MAX);
-	if (call.id && !commands[hdr->cmd].asks)
+	if (call.id && !command->asks)
 		ucma_changed(ucma_page_of(session), call.id->number);
-	return commands[hdr->cmd].run(&call);
+	return command->run(&call);
+}
+
+int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
+		 size_t *out_bytes)
+{
+	const struct rdma_ucm_cmd_hdr *hdr;
+	size_t len;
+
+	do {
+		hdr = in;
+		if (bytes < sizeof(*hdr) || hdr->in > bytes - sizeof(*hdr))
+			return -EINVAL;
+		if (!(hdr->cmd & ABI_CM_TOLD))
+			return run(session, in, bytes, out, out_bytes);
+		if (hdr->in % 8)
+			return -EINVAL;
+		len = sizeof(*hdr) + hdr->in;
+		(void)run(session, in, len, out, out_bytes);
+		in = (const u8 *)in + len;
+		bytes -= len;
+	} while (bytes);
+	return UCMA_NO_ANSWER;
 }

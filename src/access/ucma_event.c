@@ -52,10 +52,50 @@ static void put_ud(struct rdma_ucm_ud_param *to, const struct rdma_ud_param *fro
 
 /* --- the queue --- */
 
+size_t ucma_event_put(struct ucma_session *s, struct ucma_event *event, void *out)
+{
+	struct abi_cm_event head = {.resp = event->resp, .number = event->number};
+	struct ucma_id *about = event->request ? event->request : event->id;
+
+	memcpy(out, &head, sizeof(head));
+	if (event->mcast)
+		return sizeof(head);
+	return sizeof(head) + ucma_put_ahead(ucma_page_of(s), about, event->resp.event,
+					     (u8 *)out + sizeof(head),
+					     UCMA_RESPONSE_MAX - sizeof(head));
+}
+
+/* The events that were not sent are the last ones of the queue. */
+static struct list_head *first_unsent(const struct ucma_session *s)
+{
+	struct list_head *node = s->queue.prev;
+
+	for (unsigned int i = 1; i < s->unsent; i++)
+		node = node->prev;
+	return node;
+}
+
+static bool send_event(struct ucma_session *s, struct ucma_event *event)
+{
+	_Alignas(8) u8 out[UCMA_RESPONSE_MAX];
+	size_t bytes;
+
+	event->number = s->last_sent + 1;
+	bytes = ucma_event_put(s, event, out);
+	if (send(s->fd, out, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)bytes)
+		return false;
+	event->sent = true;
+	s->last_sent++;
+	s->unsent--;
+	return true;
+}
+
 void ucma_flush(struct ucma_session *s)
 {
-	while (s->unsent && send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
-		s->unsent--;
+	struct list_head *node = first_unsent(s);
+
+	while (s->unsent && send_event(s, list_entry(node, struct ucma_event, node)))
+		node = node->next;
 	rt_io_watch(&s->news, true, s->unsent > 0);
 }
 
@@ -69,11 +109,12 @@ static void queue(struct ucma_id *id, struct ucma_id *request, struct ucma_event
 	list_add_tail(&event->of_id, &id->events);
 	if (request)
 		request->request = event;
-	s->unsent++;
-	ucma_flush(s);
+	/* The answers in advance are of the state in which the handler leaves the id */
+	if (s->unsent++ == 0) /* else the socket is full */
+		rt_work_queue(ucma_rt(s), &s->send);
 }
 
-void ucma_event_free(struct ucma_event *event)
+static void free_event(struct ucma_event *event)
 {
 	list_del(&event->of_id);
 	if (event->request)
@@ -82,61 +123,84 @@ void ucma_event_free(struct ucma_event *event)
 	rt_free(event);
 }
 
+/* Return: 1: it was sent; 0 */
+static u32 leave_queue(struct ucma_event *event, struct ucma_session *s)
+{
+	list_del(&event->node);
+	s->unsent -= !event->sent;
+	return event->sent;
+}
+
+void ucma_event_taken(struct ucma_event *event)
+{
+	event->id->events_reported++;
+	if (event->mcast)
+		event->mcast->events_reported++;
+	leave_queue(event, event->id->session);
+	free_event(event);
+}
+
+struct ucma_event *ucma_event_find(struct ucma_session *s, u32 number)
+{
+	struct ucma_event *event;
+
+	list_for_each_entry(event, &s->queue, node) {
+		if (!event->sent)
+			return NULL;
+		if (event->number == number)
+			return event;
+	}
+	return NULL;
+}
+
 /* Remove an event from the queue. The id of a connect request is destroyed, as it was never reported. */
-static void drop(struct ucma_event *event)
+static u32 drop(struct ucma_event *event)
 {
 	struct ucma_id *request = event->request;
+	u32 sent = leave_queue(event, event->id->session);
 
-	list_del(&event->node);
-	ucma_event_free(event);
+	free_event(event);
 	if (request)
-		ucma_id_drop(request);
+		sent += ucma_id_drop(request);
+	return sent;
 }
 
 u32 ucma_events_drop(struct ucma_id *id, const struct ucma_mcast *mcast)
 {
-	struct ucma_session *s = id->session;
 	struct ucma_event *event, *next;
-	u32 dropped = 0, unsent;
+	u32 sent = 0;
 
 	if (!mcast && id->request) {
-		list_del(&id->request->node);
-		ucma_event_free(id->request);
-		dropped++;
+		event = id->request;
+		sent += leave_queue(event, id->session);
+		free_event(event);
 	}
-	list_for_each_entry_safe(event, next, &id->events, of_id) {
-		if (mcast && event->mcast != mcast)
-			continue;
-		drop(event);
-		dropped++;
-	}
-	unsent = MIN(s->unsent, dropped);
-	s->unsent -= unsent;
-	return dropped - unsent;
+	list_for_each_entry_safe(event, next, &id->events, of_id)
+		if (!mcast || event->mcast == mcast)
+			sent += drop(event);
+	return sent;
 }
 
 u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to)
 {
 	struct ucma_session *from = id->session;
 	struct ucma_event *event, *next;
-	u32 moved = 0, unsent;
+	u32 sent = 0;
 
 	if (from == to)
 		return 0;
 	list_for_each_entry_safe(event, next, &id->events, of_id) {
-		list_del(&event->node);
+		sent += leave_queue(event, from);
+		event->sent = false;
 		list_add_tail(&event->node, &to->queue);
+		to->unsent++;
 		from->guest.bytes -= sizeof(*event);
 		to->guest.bytes += sizeof(*event);
 		if (event->request)
 			ucma_id_move(event->request, to);
-		moved++;
 	}
-	unsent = MIN(from->unsent, moved);
-	from->unsent -= unsent;
-	to->unsent += moved;
 	ucma_flush(to);
-	return moved - unsent;
+	return sent;
 }
 
 /* Add the id of a connect request to the session of its listener. The program names it by

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "abi/ahead.h"
+#include "abi/cm_event.h"
 #include "abi/session.h"
 #include "access/guest.h"
 #include "access/listener.h"
@@ -20,19 +21,22 @@
 #define UCMA_MCASTS_MAX 8192  /* memberships of one session, as many as an adapter has groups */
 
 /** struct ucma_session - one open device file, which is one event channel
- *  @unsent: events whose byte could not be sent yet */
+ *  @unsent: the number of the last events in the queue that could not be sent yet; @last_sent: the
+ *  number of the last one that was */
 struct ucma_session {
 	struct list_head node;
 	struct ucma *ucma;
 	char node_name[ABI_NAME_BYTES];
 	pid_t pid;	    /* of the process; 0: not known */
 	char comm[RDMA_RESTRACK_COMM_BYTES];
-	int fd, control_fd; /* sockets of event bytes, and of commands (-1 before the opening message) */
+	int fd, control_fd; /* sockets of events, and of commands (-1 before the opening message) */
 	struct rt_io news, control;
+	struct rt_work send; /* ucma_flush() */
 	struct guest guest;
 	struct list_head ids;	/* struct ucma_id */
 	struct list_head queue; /* struct ucma_event, the oldest first */
 	unsigned int num_ids, num_mcasts, unsent;
+	u32 last_sent;
 };
 
 /** struct ucma_id - an id of a program. @uid: the program's name for it; 0: the id belongs to a connect
@@ -65,13 +69,15 @@ struct ucma_mcast {
 
 /** struct ucma_event - an event, in the queue of its session and in the list of its id
  *  @request: the new id of a CONNECT_REQUEST, which is an event of the listener @id; @mcast: the
- *  membership of @id that the event is about, or NULL */
+ *  membership of @id that the event is about, or NULL; @number: in its session, if it was sent */
 struct ucma_event {
 	struct list_head node;
 	struct list_head of_id;
 	struct ucma_id *id, *request;
 	struct ucma_mcast *mcast;
 	struct guest_node *charged; /* the node whose quota its memory counts against */
+	bool sent;
+	u32 number;
 	struct rdma_ucm_event_resp resp;
 };
 
@@ -84,10 +90,10 @@ struct ucma_id *ucma_id_find(struct ucma_session *session, u32 number);
  *  NULL */
 struct ucma_id *ucma_id_of_process(struct ucma_session *session, u32 number);
 /** ucma_id_move() - move an id and its events to another session
- *  Return: the number of bytes that were sent to the old session for these events */
+ *  Return: the number of these events that were sent to the old session */
 u32 ucma_id_move(struct ucma_id *id, struct ucma_session *to);
 /** ucma_id_drop() - destroy an id and its events
- *  Return: the number of bytes that were sent to the program for these events */
+ *  Return: the number of these events that were sent to the program */
 u32 ucma_id_drop(struct ucma_id *id);
 u32 ucma_next_number(struct ucma_session *session);
 /** ucma_mcasts() - Return: the bucket of the endpoint's hash of memberships for this number */
@@ -102,8 +108,9 @@ const struct ucma_page *ucma_page_of(const struct ucma_session *session);
  * ucma_command() - perform a command, as write() to the device file does
  * @in: struct rdma_ucm_cmd_hdr and the command, @bytes together
  * @out: room for UCMA_RESPONSE_MAX; @out_bytes: set to the length of the response
- * Return: 0; -errno
+ * Return: 0; -errno; UCMA_NO_ANSWER: the program does not wait for one
  */
+#define UCMA_NO_ANSWER 1
 int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
 		 size_t *out_bytes);
 
@@ -174,15 +181,20 @@ u32 ucma_mcast_leave(struct ucma_mcast *mcast);
 
 int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event);
 void ucma_put_ah(struct ib_uverbs_ah_attr *to, const struct rdma_ah_attr *from);
-/** ucma_event_free() - free an event that was removed from its session's queue */
-void ucma_event_free(struct ucma_event *event);
-/** ucma_flush() - send a byte for each event in unsent, as far as the socket has room */
+/** ucma_event_put() - write an event as struct abi_cm_event and answers in advance
+ *  @out: room for UCMA_RESPONSE_MAX. Return: the length */
+size_t ucma_event_put(struct ucma_session *session, struct ucma_event *event, void *out);
+/** ucma_event_taken() - the program has the oldest event @event, which leaves the queue */
+void ucma_event_taken(struct ucma_event *event);
+/** ucma_event_find() - Return: the event of @session that was sent with this number; NULL */
+struct ucma_event *ucma_event_find(struct ucma_session *session, u32 number);
+/** ucma_flush() - send the events that were not sent yet, as far as the socket has room */
 void ucma_flush(struct ucma_session *session);
-/** ucma_events_move() - move the events of @id to @to. Return: the number of events whose byte was sent to
- *  the old session */
+/** ucma_events_move() - move the events of @id to @to. Return: the number of events that were sent to the
+ *  old session */
 u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to);
 /** ucma_events_drop() - drop the events of @id or, if @mcast is not NULL, only those of this membership
- *  Return: the number of events whose byte was sent */
+ *  Return: the number of events that were sent */
 u32 ucma_events_drop(struct ucma_id *id, const struct ucma_mcast *mcast);
 
 #endif

@@ -517,6 +517,12 @@ def ucma_event(who):
     return ucma_command(who, GET_EVENT, pack("<Q", 1))
 
 
+def ucma_told(who, number, fields, asked):
+    """A command that is not answered, before one that is, in a message."""
+    told, asked = ucma_command(who, 1 << 31 | number, fields, 0)[2:], asked[2:]
+    return bytes([who, (len(told) + len(asked)) // 4]) + told + asked
+
+
 def ucma_conn(data=b"hello", valid=1):
     """struct rdma_ucm_conn_param"""
     return pack("<II", 0x22, 0) + data.ljust(256, b"\0") + pack("<8B", len(data), 0, 1, 1, 0, 7, 7, valid)
@@ -558,6 +564,7 @@ def ucma():
         asked = ucma_connection(space, server, client, qp_type)
         made = ucma_accepted(asked)
         yield f"{name}_asked", asked
+        yield f"{name}_taken", asked + ucma_told(UCMA_CLIENT, 0x5f00, pack("<II", 1, 0), ucma_event(UCMA_CLIENT))
         yield f"{name}_made", made
         yield f"{name}_refused", asked + ucma_command(
             UCMA_SERVER, REJECT, pack("<IBB2x", 3, 5, 28) + b"no".ljust(256, b"\0")) + ucma_event(UCMA_CLIENT)

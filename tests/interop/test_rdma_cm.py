@@ -233,6 +233,89 @@ def test_loaded_later(pair):
     pair.run("n1", "python3", "-c", LOADS_LATER)
 
 
+UNREAD_EVENTS = """
+import ctypes
+import fcntl
+import select
+import socket
+import struct
+import sys
+import termios
+import time
+
+lib = ctypes.CDLL("librdmacm.so.1", use_errno=True)
+to = struct.pack("=H", socket.AF_INET) + struct.pack("!H4s8x", 7000, socket.inet_aton(sys.argv[1]))
+PS_TCP, ADDR_RESOLVED = 0x0106, 0
+
+
+class Channel(ctypes.Structure):
+    _fields_ = [("fd", ctypes.c_int)]
+
+
+class Event(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_void_p), ("listen_id", ctypes.c_void_p), ("event", ctypes.c_int)]
+
+
+lib.rdma_create_event_channel.restype = ctypes.POINTER(Channel)
+
+
+def unread(channel):
+    waiting = fcntl.ioctl(channel.contents.fd, termios.FIONREAD, b"    ")
+    return struct.unpack("i", waiting)[0]
+
+
+def resolved(channel):
+    before, cm_id = unread(channel), ctypes.c_void_p()
+    assert not lib.rdma_create_id(channel, ctypes.byref(cm_id), None, PS_TCP)
+    assert not lib.rdma_resolve_addr(cm_id, None, to, 1000)
+    while unread(channel) == before:
+        time.sleep(0.001)
+    return cm_id
+
+
+def is_readable(channel):
+    return bool(select.select([channel.contents.fd], [], [], 0)[0])
+
+
+def expect(channel, *ids):
+    # these and no others have events
+    for cm_id in ids:
+        event = ctypes.POINTER(Event)()
+        assert is_readable(channel)
+        assert not lib.rdma_get_cm_event(channel, ctypes.byref(event))
+        assert event.contents.id == cm_id.value and event.contents.event == ADDR_RESOLVED
+        assert not lib.rdma_ack_cm_event(event)
+    assert not is_readable(channel)
+
+
+a, b = lib.rdma_create_event_channel(), lib.rdma_create_event_channel()
+ids = [resolved(a) for _ in range(3)]
+assert not lib.rdma_destroy_id(ids[1])
+expect(a, ids[0], ids[2])
+more = [resolved(a) for _ in range(2)]
+assert not lib.rdma_destroy_id(more[0])
+expect(a, more[1], *[resolved(a)])
+ids = [resolved(a) for _ in range(2)]
+assert not lib.rdma_migrate_id(ids[1], b)
+expect(a, ids[0])
+expect(b, ids[1])
+fresh = resolved(a)
+expect(a, fresh)
+assert not lib.rdma_migrate_id(fresh, b)
+expect(b)
+ids = [resolved(b) for _ in range(50)]
+for cm_id in ids[::2]:
+    assert not lib.rdma_destroy_id(cm_id)
+expect(b, *ids[1::2])
+"""
+
+
+def test_events_that_nobody_has_read(pair):
+    """They go with their id, when it is destroyed, or to the channel that it moves to. Those that were
+    read stay read."""
+    pair.run("n2", "python3", "-c", UNREAD_EVENTS, SERVER_IP)
+
+
 def test_nobody_listens(pair):
     server = serve(pair, "rping", "-s", "-a", SERVER_IP, "-p", 7001)
     out = pair.run("n2", "rping", "-c", "-a", SERVER_IP, "-p", 7002, check=False)

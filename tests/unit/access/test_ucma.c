@@ -288,6 +288,148 @@ static void test_a_program_brings_its_path(void **state)
 	assert_int_equal(set_paths(&paths, 2 * one, 2 * one), -EINVAL); /* there is one */
 }
 
+/** struct message - what the program reads on the socket of events */
+struct message {
+	struct abi_cm_event event;
+	u8 ahead[UCMA_RESPONSE_MAX];
+};
+
+/* Return: its length; -1: there is none */
+static ssize_t next_message(struct message *message)
+{
+	turn(4);
+	return recv(news, message, sizeof(*message), MSG_DONTWAIT);
+}
+
+/* A new id has an event, which is sent. Return: its number */
+static u32 make_resolved(void)
+{
+	const struct sockaddr_in to = ip("10.0.0.2", PORT);
+	struct rdma_ucm_resolve_ip resolve = {.timeout_ms = 1000};
+
+	assert_int_equal(make_ids(1, &resolve.id), 1);
+	memcpy(&resolve.dst_addr, &to, sizeof(to));
+	say(RDMA_USER_CM_CMD_RESOLVE_IP, &resolve, sizeof(resolve), 0);
+	turn(4);
+	assert_int_equal(answered(NULL), 0);
+	return resolve.id;
+}
+
+static void say_taken(u32 number)
+{
+	const struct abi_cm_taken cmd = {.number = number};
+
+	say(ABI_CM_TAKEN | ABI_CM_TOLD, &cmd, sizeof(cmd), 0);
+}
+
+static struct abi_cm_gone destroy(u32 id)
+{
+	const struct rdma_ucm_destroy_id cmd = {.id = id};
+	struct {
+		struct abi_reply reply;
+		struct abi_cm_gone gone;
+	} in;
+
+	say(RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), sizeof(struct rdma_ucm_destroy_id_resp));
+	turn(1);
+	assert_int_equal(recv(commands, &in, sizeof(in), MSG_DONTWAIT), sizeof(in));
+	assert_int_equal(in.reply.error, 0);
+	return in.gone;
+}
+
+static void destroyed(u32 id, u32 events_reported, u32 excess, u32 last)
+{
+	struct abi_cm_gone gone = destroy(id);
+
+	assert_int_equal(gone.events_reported, events_reported);
+	assert_int_equal(gone.excess, excess);
+	assert_int_equal(gone.last, last);
+}
+
+static void test_a_message_brings_its_event(void **state)
+{
+	struct message message;
+	u32 id = make_resolved();
+	const struct abi_ahead *ahead = (const void *)message.ahead;
+
+	assert_true(next_message(&message) > (ssize_t)sizeof(message.event));
+	assert_int_equal(message.event.number, 1);
+	assert_int_equal(message.event.resp.event, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(message.event.resp.id, id);
+	assert_int_equal(ahead->id, id);
+	say_taken(1);
+	assert_int_equal(next_event(), -1);
+	destroyed(id, 1, 0, 1);
+	assert_int_equal(next_message(&message), -1);
+}
+
+/* It is reported when it is taken, and goes with its id before. */
+static void test_an_event_that_is_not_taken_is_in_excess(void **state)
+{
+	struct message message;
+	u32 first = make_resolved(), second = make_resolved();
+
+	assert_true(next_message(&message) > 0);
+	destroyed(first, 0, 1, 2);
+	say_taken(1); /* too late: it is gone */
+	assert_int_equal(next_event(), RDMA_CM_EVENT_ADDR_RESOLVED);
+	say_taken(2); /* GET_EVENT was faster */
+	destroyed(second, 1, 0, 2);
+	make_resolved();
+	assert_true(next_message(&message) > 0);
+	assert_int_equal(message.event.number, 2);
+	assert_true(next_message(&message) > 0);
+	assert_int_equal(message.event.number, 3);
+}
+
+/* Events that find no room in the socket are sent later, and are in nobody's way before. */
+static void test_events_wait_for_room(void **state)
+{
+	enum { IDS = 1000 };
+	struct message message;
+	u32 id[IDS];
+
+	for (u32 i = 0; i < IDS; i++)
+		id[i] = make_resolved();
+	assert_int_equal(destroy(id[IDS - 1]).excess, 0); /* its event was not sent */
+	for (u32 i = 0; i < IDS - 1; i++) {
+		assert_true(next_message(&message) > 0);
+		assert_int_equal(message.event.number, i + 1);
+		assert_int_equal(message.event.resp.id, id[i]);
+		say_taken(i + 1);
+	}
+	assert_int_equal(next_message(&message), -1);
+	assert_int_equal(next_event(), -1);
+}
+
+/* Commands that are not answered come before the one that is, in the same message. */
+static void test_told_commands_precede_the_asked_one(void **state)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr told;
+		struct abi_cm_taken taken;
+		struct rdma_ucm_cmd_hdr asked;
+		struct rdma_ucm_destroy_id destroy;
+	} both = {
+		.told = {ABI_CM_TAKEN | ABI_CM_TOLD, sizeof(both.taken), 0},
+		.taken = {1, 0},
+		.asked = {RDMA_USER_CM_CMD_DESTROY_ID, sizeof(both.destroy), 4},
+		.destroy = {.id = make_resolved()},
+	};
+	u32 reported;
+
+	assert_true(send(commands, &both, sizeof(both), 0) > 0);
+	turn(1);
+	assert_int_equal(answered(&reported), 0);
+	assert_int_equal(reported, 1);
+	say(ABI_CM_TAKEN, &both.taken, sizeof(both.taken), 0);
+	turn(1);
+	assert_int_equal(answered(NULL), 0);
+	say(ABI_CM_TAKEN | ABI_CM_TOLD, &both.taken, 4, 0); /* the next one would not be aligned */
+	turn(1);
+	assert_int_equal(answered(NULL), -EINVAL);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, open_all, close_all)
 
 int main(void)
@@ -299,6 +441,10 @@ int main(void)
 		CASE(test_the_last_eighth_is_for_nodes_with_less),
 		CASE(test_news_that_nobody_reads_are_of_the_share_of_their_node),
 		CASE(test_a_program_brings_its_path),
+		CASE(test_a_message_brings_its_event),
+		CASE(test_an_event_that_is_not_taken_is_in_excess),
+		CASE(test_events_wait_for_room),
+		CASE(test_told_commands_precede_the_asked_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
