@@ -73,7 +73,7 @@ static bool drained(const struct abi_ring_tx *tx)
 static void ask(struct lanes *l, struct flow *f)
 {
 	f->misses = 0;
-	if (l->num_questions == LANES_QUESTIONS)
+	if (l->caller_asks || l->num_questions == LANES_QUESTIONS)
 		return;
 	l->question[l->num_questions++] = key_of(&f->path);
 	l->wake(l->ctx);

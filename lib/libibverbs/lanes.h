@@ -88,6 +88,7 @@ struct lanes {
 	unsigned next_victim; /* the slot to be reused next if none is free */
 	struct abi_resolve question[LANES_QUESTIONS];
 	unsigned num_questions;
+	bool caller_asks; /* lanes_choose() leaves questions to its caller, and wakes nobody */
 	void (*wake)(void *ctx); /* a thread must call lanes_answer() */
 	void *ctx;
 	mono_t (*now)(void *ctx);

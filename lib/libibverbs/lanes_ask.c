@@ -173,12 +173,11 @@ static void make_flow(void *arg)
 	struct eng_path path = {.dest_qpn = q->key.dest_qpn, .dlid = q->key.dlid,
 				.pkey = q->key.pkey, .sl = q->key.sl,
 				.port_num = (uint8_t)q->key.port_num};
-	unsigned was = q->lanes->num_questions;
 	struct eng_flow *f;
 
+	q->lanes->caller_asks = true;
 	lanes_choose(q->lanes, &path, 0, &f);
-	if (was != q->lanes->num_questions)
-		q->lanes->num_questions--; /* this thread asks now, so nobody else has to */
+	q->lanes->caller_asks = false;
 }
 
 int lanes_connect(struct soft_context *ctx, const struct ib_uverbs_modify_qp *modify,

@@ -282,6 +282,26 @@ static void multicast_and_management_take_no_lane(void **state)
 	assert_int_equal(e->sender.num_questions, 0);
 }
 
+/* A thread that connects a QP asks about its flow itself: no other has to wake up. */
+static void who_asks_wakes_nobody(void **state)
+{
+	struct eng_path other = path;
+	struct ends *e = *state;
+	struct eng_flow *f;
+
+	e->sender.caller_asks = true;
+	assert_int_equal(lanes_choose(&e->sender, &path, 0, &f), ENG_BY_PACKETS);
+	assert_int_equal(e->wakes, 0);
+	e->sender.caller_asks = false;
+	assert_int_equal(lanes_choose(&e->sender, &path, 0, &f), ENG_BY_PACKETS); /* it was asked about */
+	assert_int_equal(e->wakes, 0);
+	assert_int_equal(e->sender.num_questions, 0);
+	other.dest_qpn++;
+	assert_int_equal(lanes_choose(&e->sender, &other, 0, &f), ENG_BY_PACKETS);
+	assert_int_equal(e->wakes, 1);
+	assert_int_equal(e->sender.num_questions, 1);
+}
+
 static void a_receiver_without_room_costs_its_packets_only_after_a_while(void **state)
 {
 	struct ends *e = *state;
@@ -627,6 +647,7 @@ int main(void)
 		CASE(a_flow_that_changes_has_another_serial),
 		CASE(only_a_sleeper_is_rung_and_once),
 		CASE(a_receiver_that_turned_away_is_rung_in_time),
+		CASE(who_asks_wakes_nobody),
 		CASE(a_receiver_that_reads_slowly_is_not_rung),
 		CASE(who_sleeps_often_leaves_the_fence_to_senders),
 		CASE(payloads_fill_bulk_and_come_round),
