@@ -83,12 +83,35 @@ static ssize_t find(const struct ahead_answers *answers, uint32_t cmd, uint32_t 
 	return -1;
 }
 
+/* Return: the answers about an id, as long as they hold; NULL */
+static const struct ahead_answers *answers_of(struct ahead *ahead, uint32_t id)
+{
+	struct ahead_answers **slot = &ahead->slot[id % ABI_AHEAD_COUNTERS];
+
+	if (!*slot || (*slot)->head.id != id)
+		return NULL;
+	if (holds(ahead, &(*slot)->head))
+		return *slot;
+	ahead_drop(ahead, id);
+	return NULL;
+}
+
+void ahead_drop(struct ahead *ahead, uint32_t id)
+{
+	struct ahead_answers **slot = &ahead->slot[id % ABI_AHEAD_COUNTERS];
+
+	if (!*slot || (*slot)->head.id != id)
+		return;
+	free(*slot);
+	*slot = NULL;
+}
+
 ssize_t ahead_find(struct ahead *ahead, const struct rdma_ucm_cmd_hdr *hdr, size_t len, void *to,
 		   size_t room)
 {
 	/* struct rdma_ucm_init_qp_attr has the same members, the state for the option */
 	struct rdma_ucm_query question;
-	struct ahead_answers **slot;
+	const struct ahead_answers *answers;
 	const void *response;
 	ssize_t n;
 
@@ -96,17 +119,18 @@ ssize_t ahead_find(struct ahead *ahead, const struct rdma_ucm_cmd_hdr *hdr, size
 	    len < sizeof(*hdr) + sizeof(question))
 		return -1;
 	memcpy(&question, hdr + 1, sizeof(question));
-	slot = &ahead->slot[question.id % ABI_AHEAD_COUNTERS];
-	if (!*slot || (*slot)->head.id != question.id)
-		return -1;
-	if (!holds(ahead, &(*slot)->head)) {
-		free(*slot);
-		*slot = NULL;
-		return -1;
-	}
-	n = find(*slot, hdr->cmd, question.option, &response);
+	answers = answers_of(ahead, question.id);
+	n = answers ? find(answers, hdr->cmd, question.option, &response) : -1;
 	if (n < 0 || (size_t)n > room)
 		return -1;
 	memcpy(to, response, (size_t)n);
 	return n;
+}
+
+bool ahead_accepts(struct ahead *ahead, uint32_t id, uint32_t cmd)
+{
+	const struct ahead_answers *answers = answers_of(ahead, id);
+	const void *response;
+
+	return answers && find(answers, cmd, 0, &response) == 0;
 }

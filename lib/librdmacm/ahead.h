@@ -6,6 +6,7 @@
 #ifndef SOFTIB_LIBRDMACM_AHEAD_H
 #define SOFTIB_LIBRDMACM_AHEAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -32,5 +33,9 @@ void ahead_keep(struct ahead *ahead, const void *bytes, size_t len);
  */
 ssize_t ahead_find(struct ahead *ahead, const struct rdma_ucm_cmd_hdr *hdr, size_t len, void *to,
 		   size_t room);
+/** ahead_accepts() - would softibd accept the command @cmd for the id? */
+bool ahead_accepts(struct ahead *ahead, uint32_t id, uint32_t cmd);
+/** ahead_drop() - forget the answers about an id, which a command on its way to softibd changes */
+void ahead_drop(struct ahead *ahead, uint32_t id);
 
 #endif

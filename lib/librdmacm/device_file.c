@@ -246,16 +246,65 @@ static ssize_t ask(struct file *file, const void *command, size_t bytes, struct 
 	return ret ? ret : n - (ssize_t)offsetof(struct answer, body);
 }
 
+/* Commands that softibd may accept ahead: where the number of the id stands, and, for those that
+ * have them, the parameters of the connection with @most bytes of private data */
+static const struct certain {
+	uint32_t cmd;
+	size_t bytes, id_at, param_at, most;
+} certain[] = {
+	{RDMA_USER_CM_CMD_RESOLVE_ROUTE, sizeof(struct rdma_ucm_resolve_route),
+	 offsetof(struct rdma_ucm_resolve_route, id), 0, 0},
+	{RDMA_USER_CM_CMD_CONNECT, offsetof(struct rdma_ucm_connect, ece),
+	 offsetof(struct rdma_ucm_connect, id), offsetof(struct rdma_ucm_connect, conn_param), 56},
+	{RDMA_USER_CM_CMD_ACCEPT, offsetof(struct rdma_ucm_accept, ece),
+	 offsetof(struct rdma_ucm_accept, id), offsetof(struct rdma_ucm_accept, conn_param), 196},
+};
+
+/* Return: false: softibd may refuse the command. @id: set to the number of its id */
+static bool is_certain(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes, uint32_t *id)
+{
+	const char *body = (const char *)(hdr + 1);
+	const struct certain *c = certain;
+	struct rdma_ucm_conn_param param;
+
+	while (c->cmd != hdr->cmd)
+		if (++c == certain + sizeof(certain) / sizeof(certain[0]))
+			return false;
+	if (hdr->in < c->bytes || hdr->in % 8 || hdr->in != bytes - sizeof(*hdr))
+		return false;
+	memcpy(id, body + c->id_at, sizeof(*id));
+	if (!ahead_accepts(&file->ahead, *id, hdr->cmd))
+		return false;
+	if (hdr->cmd == RDMA_USER_CM_CMD_RESOLVE_ROUTE)
+		return true;
+	memcpy(&param, body + c->param_at, sizeof(param));
+	return (param.valid || hdr->cmd == RDMA_USER_CM_CMD_ACCEPT) && param.private_data_len <= c->most;
+}
+
+/* Return: 0: nobody waits for softibd's answer; -errno. Context: file->lock */
+static int tell(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, uint32_t id)
+{
+	struct rdma_ucm_cmd_hdr head = {.cmd = hdr->cmd | ABI_CM_TOLD, .in = hdr->in};
+	const struct iovec parts[] = {{file->told.bytes, file->told.len}, {&head, sizeof(head)},
+				      {(void *)(hdr + 1), hdr->in}};
+
+	ahead_drop(&file->ahead, id);
+	file->told.len = 0;
+	return abi_sendv_fds(file->control, parts, 3, NULL, 0, 0) ? -ENODEV : 0;
+}
+
 /* Return: bytes of the response; -errno */
 static ssize_t exchange(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
 			struct answer *answer)
 {
+	uint32_t id;
 	ssize_t n;
 
 	pthread_mutex_lock(&file->lock);
 	n = ahead_find(&file->ahead, hdr, bytes, answer->body, sizeof(answer->body));
 	if (n < 0)
-		n = ask(file, hdr, bytes, answer);
+		n = is_certain(file, hdr, bytes, &id) ? tell(file, hdr, id)
+						      : ask(file, hdr, bytes, answer);
 	pthread_mutex_unlock(&file->lock);
 	return n;
 }
@@ -328,8 +377,16 @@ static ssize_t take_event(struct file *file, const struct rdma_ucm_cmd_hdr *hdr,
 /* Return: bytes of the message, in answer->body; -errno: -EAGAIN with O_NONBLOCK */
 static ssize_t await_event(int fd, struct answer *answer)
 {
-	ssize_t n = recv(fd, answer->body, sizeof(answer->body), 0);
+	struct iovec body = {answer->body, sizeof(answer->body)};
+	ssize_t n = recv(fd, body.iov_base, body.iov_len, MSG_DONTWAIT);
 
+	if (n < 0 && errno == EAGAIN) {
+		/* What the program has just asked for comes within some microseconds */
+		if (!(fcntl(fd, F_GETFL) & O_NONBLOCK) &&
+		    (n = abi_spin_for_answer(fd, &body, 1, 0, NULL, 0)) > 0)
+			return n;
+		n = recv(fd, body.iov_base, body.iov_len, 0);
+	}
 	if (n > 0)
 		return n;
 	return n ? -errno : -ENODEV;

@@ -30,7 +30,10 @@ struct abi_ahead {
 };
 
 /** struct abi_ahead_answer - @cmd: RDMA_USER_CM_CMD_QUERY or _INIT_QP_ATTR; @option: of the
- *  query, or the state of the queue pair; @bytes: of the response, a multiple of eight */
+ *  query, or the state of the queue pair; @bytes: of the response, a multiple of eight.
+ *  Or @cmd: RESOLVE_ROUTE, CONNECT or ACCEPT, without a response: softibd would not refuse it, so
+ *  that the program may tell it (ABI_CM_TOLD). If softibd does fail, it says so by an event, unless another
+ *  one tells of what came in between */
 struct abi_ahead_answer {
 	uint16_t cmd, option;
 	uint32_t bytes;

@@ -4,6 +4,8 @@
  * counters by which it finds out whether an answer is still valid (abi/ahead.h). They save a round trip
  * to softibd for each query.
  *
+ * The program also learns which command softibd would accept, so that it need not wait for the answer.
+ *
  * An id is changed by a command of its program other than a query, by an event, even one that is not
  * reported to the program, and by a change of a port of its device.
  */
@@ -123,7 +125,7 @@ void ucma_page_destroy(struct ucma_page *page)
 
 /* --- answers --- */
 
-#define ASKS_MAX 6
+#define ASKS_MAX 7
 
 struct ask {
 	u16 cmd, option;
@@ -134,16 +136,25 @@ struct ask {
 #define PATH  {RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_PATH}
 #define ATTR(state) {RDMA_USER_CM_CMD_INIT_QP_ATTR, IB_QPS_##state}
 
-/* The queries of librdmacm after an event, before its program or another event changes the id. */
+#define OK(cmd) {RDMA_USER_CM_CMD_##cmd, 0}
+
+/* The queries of librdmacm after an event, before its program or another event changes the id; and the
+ * command that follows, which then only a lack of memory can make fail. */
 static const struct {
 	enum rdma_cm_event_type event;
 	struct ask ask[ASKS_MAX];
 } habits[] = {
-	{RDMA_CM_EVENT_ADDR_RESOLVED, {ADDR, GIDS}},
-	{RDMA_CM_EVENT_ROUTE_RESOLVED, {PATH, ATTR(INIT)}},
-	{RDMA_CM_EVENT_CONNECT_REQUEST, {ADDR, GIDS, PATH, ATTR(INIT), ATTR(RTR), ATTR(RTS)}},
-	{RDMA_CM_EVENT_CONNECT_RESPONSE, {ATTR(INIT), ATTR(RTR), ATTR(RTS)}},
+	{RDMA_CM_EVENT_ADDR_RESOLVED, {ADDR, GIDS, OK(RESOLVE_ROUTE)}},
+	{RDMA_CM_EVENT_ROUTE_RESOLVED, {PATH, ATTR(INIT), OK(CONNECT)}},
+	{RDMA_CM_EVENT_CONNECT_REQUEST,
+	 {ADDR, GIDS, PATH, ATTR(INIT), ATTR(RTR), ATTR(RTS), OK(ACCEPT)}},
+	{RDMA_CM_EVENT_CONNECT_RESPONSE, {ATTR(INIT), ATTR(RTR), ATTR(RTS), OK(ACCEPT)}},
 };
+
+static bool is_query(u32 cmd)
+{
+	return cmd == RDMA_USER_CM_CMD_QUERY || cmd == RDMA_USER_CM_CMD_INIT_QP_ATTR;
+}
 
 /* Return: the length of the answer; 0: the query fails, or there is no room for the answer */
 static size_t put_answer(struct ucma_id *id, const struct ask *ask, u8 *out, size_t room)
@@ -152,7 +163,8 @@ static size_t put_answer(struct ucma_id *id, const struct ask *ask, u8 *out, siz
 	_Alignas(8) u8 body[UCMA_RESPONSE_MAX] = {0};
 	size_t bytes = 0;
 
-	if (ucma_ask(id, ask->cmd, ask->option, body, &bytes))
+	if (is_query(ask->cmd) ? ucma_ask(id, ask->cmd, ask->option, body, &bytes) :
+				 id->cm_id->qp_type != IB_QPT_RC)
 		return 0;
 	bytes = (bytes + 7) / 8 * 8;
 	if (sizeof(head) + bytes > room)

@@ -490,11 +490,41 @@ static int run(struct ucma_session *session, const void *in, size_t bytes, void 
 	return command->run(&call);
 }
 
+/* Events in place of the answer to a command that is told */
+static const struct {
+	u32 cmd;
+	enum rdma_cm_event_type event;
+} failures[] = {
+	{RDMA_USER_CM_CMD_RESOLVE_ROUTE, RDMA_CM_EVENT_ROUTE_ERROR},
+	{RDMA_USER_CM_CMD_CONNECT, RDMA_CM_EVENT_CONNECT_ERROR},
+	{RDMA_USER_CM_CMD_ACCEPT, RDMA_CM_EVENT_CONNECT_ERROR},
+};
+
+static void report_failure(struct ucma_session *session, const struct rdma_ucm_cmd_hdr *hdr, int error)
+{
+	const u32 cmd = hdr->cmd & ~ABI_CM_TOLD;
+	const struct command *command = command_of(cmd);
+	struct rdma_cm_event event = {.status = error};
+	struct ucma_call call = {.session = session, .in = hdr + 1};
+
+	if (!command || hdr->in < command->in_bytes || !find_id(&call, command->id_at) || !call.id ||
+	    !list_empty(&call.id->events))
+		return;
+	if (cmd == RDMA_USER_CM_CMD_ACCEPT && !call.id->uid) /* the id has its name, and its events */
+		call.id->uid = ((const struct rdma_ucm_accept *)call.in)->uid;
+	for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
+		event.event = failures[i].event;
+		if (failures[i].cmd == cmd)
+			ucma_on_event(call.id->cm_id, &event);
+	}
+}
+
 int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
 		 size_t *out_bytes)
 {
 	const struct rdma_ucm_cmd_hdr *hdr;
 	size_t len;
+	int ret;
 
 	do {
 		hdr = in;
@@ -505,7 +535,9 @@ int ucma_command(struct ucma_session *session, const void *in, size_t bytes, voi
 		if (hdr->in % 8)
 			return -EINVAL;
 		len = sizeof(*hdr) + hdr->in;
-		(void)run(session, in, len, out, out_bytes);
+		ret = run(session, in, len, out, out_bytes);
+		if (ret)
+			report_failure(session, hdr, ret);
 		in = (const u8 *)in + len;
 		bytes -= len;
 	} while (bytes);

@@ -297,7 +297,9 @@ struct message {
 /* Return: its length; -1: there is none */
 static ssize_t next_message(struct message *message)
 {
-	turn(4);
+	do
+		turn(8);
+	while (net->under_way);
 	return recv(news, message, sizeof(*message), MSG_DONTWAIT);
 }
 
@@ -430,6 +432,66 @@ static void test_told_commands_precede_the_asked_one(void **state)
 	assert_int_equal(answered(NULL), -EINVAL);
 }
 
+/* Does a message say that softibd would accept the command? */
+static bool accepts(const struct message *message, u32 cmd)
+{
+	const u8 *at = message->ahead + sizeof(struct abi_ahead);
+	struct abi_ahead_answer answer;
+
+	for (;;) {
+		memcpy(&answer, at, sizeof(answer));
+		if (!answer.cmd || answer.cmd == cmd)
+			return answer.cmd;
+		at += sizeof(answer) + answer.bytes;
+	}
+}
+
+static void tell_to_resolve_route(u32 id)
+{
+	const struct rdma_ucm_resolve_route cmd = {.id = id, .timeout_ms = 1000};
+
+	say(RDMA_USER_CM_CMD_RESOLVE_ROUTE | ABI_CM_TOLD, &cmd, sizeof(cmd), 0);
+}
+
+static void test_a_command_that_is_told_succeeds(void **state)
+{
+	struct message message = {0};
+	u32 id = make_resolved();
+
+	assert_true(next_message(&message) > 0);
+	assert_true(accepts(&message, RDMA_USER_CM_CMD_RESOLVE_ROUTE));
+	assert_false(accepts(&message, RDMA_USER_CM_CMD_CONNECT));
+	say_taken(1);
+	tell_to_resolve_route(id);
+	message = (struct message){0};
+	assert_true(next_message(&message) > 0);
+	assert_int_equal(message.event.resp.event, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_true(accepts(&message, RDMA_USER_CM_CMD_CONNECT));
+	assert_int_equal(recv(commands, &message, sizeof(message), MSG_DONTWAIT), -1);
+}
+
+/* The event that tells why it fails comes in place of the answer; if there is one, it suffices. */
+static void test_a_command_that_is_told_fails_by_an_event(void **state)
+{
+	struct message message;
+	u32 id = make_resolved();
+
+	assert_true(next_message(&message) > 0);
+	say_taken(1);
+	tell_to_resolve_route(id);
+	assert_true(next_message(&message) > 0);
+	tell_to_resolve_route(id);
+	assert_int_equal(next_message(&message), -1);
+	say_taken(2);
+	tell_to_resolve_route(id); /* it is resolved */
+	assert_true(next_message(&message) > 0);
+	assert_int_equal(message.event.resp.event, RDMA_CM_EVENT_ROUTE_ERROR);
+	assert_int_equal((int)message.event.resp.status, -EINVAL);
+	assert_int_equal(message.event.resp.id, id);
+	tell_to_resolve_route(id + 1); /* there is none */
+	assert_int_equal(next_message(&message), -1);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, open_all, close_all)
 
 int main(void)
@@ -445,6 +507,8 @@ int main(void)
 		CASE(test_an_event_that_is_not_taken_is_in_excess),
 		CASE(test_events_wait_for_room),
 		CASE(test_told_commands_precede_the_asked_one),
+		CASE(test_a_command_that_is_told_succeeds),
+		CASE(test_a_command_that_is_told_fails_by_an_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

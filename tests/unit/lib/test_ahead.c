@@ -119,6 +119,29 @@ static void a_change_ends_the_answers_of_its_id(void **state)
 	assert_int_equal(asked_gid(f, ID), 8);
 }
 
+/* A command that softibd would not refuse has an answer without a response. */
+static void what_softibd_accepts_is_an_answer(void **state)
+{
+	struct {
+		struct abi_ahead head;
+		struct abi_ahead_answer connect;
+	} g = {{.id = ID}, {RDMA_USER_CM_CMD_CONNECT, 0, 0}};
+	struct fixture *f = *state;
+
+	assert_false(ahead_accepts(&f->ahead, ID, RDMA_USER_CM_CMD_CONNECT));
+	ahead_keep(&f->ahead, &g, sizeof(g));
+	assert_true(ahead_accepts(&f->ahead, ID, RDMA_USER_CM_CMD_CONNECT));
+	assert_false(ahead_accepts(&f->ahead, ID, RDMA_USER_CM_CMD_ACCEPT));
+	assert_false(ahead_accepts(&f->ahead, ID + 1, RDMA_USER_CM_CMD_CONNECT));
+	ahead_drop(&f->ahead, ID + 1);
+	assert_true(ahead_accepts(&f->ahead, ID, RDMA_USER_CM_CMD_CONNECT));
+	ahead_drop(&f->ahead, ID);
+	assert_false(ahead_accepts(&f->ahead, ID, RDMA_USER_CM_CMD_CONNECT));
+	ahead_keep(&f->ahead, &g, sizeof(g));
+	atomic_fetch_add(&f->page->changes[ID], 1);
+	assert_false(ahead_accepts(&f->ahead, ID, RDMA_USER_CM_CMD_CONNECT));
+}
+
 /* before they have come to the program, too */
 static void answers_that_come_late_do_not_hold(void **state)
 {
@@ -170,6 +193,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(each_answer_is_found),
 		CASE(a_change_ends_the_answers_of_its_id),
+		CASE(what_softibd_accepts_is_an_answer),
 		CASE(answers_that_come_late_do_not_hold),
 		CASE(ids_of_one_counter_take_turns),
 		CASE(lengths_that_make_no_sense_are_no_answers),
