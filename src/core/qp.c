@@ -252,13 +252,19 @@ static void remember(struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)
 	qp->device->rd_resources += to->max_dest_rd_atomic;
 }
 
+/* A QP goes from RTS to SQE by itself, when a request fails, which only its owner can know. */
+static bool may_be_in(const struct ib_qp *qp, enum ib_qp_state cur)
+{
+	return cur == qp->state || (cur == IB_QPS_SQE && qp->state == IB_QPS_RTS);
+}
+
 static int modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
 	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : cur;
 	int ret;
 
-	if (!ib_modify_qp_is_ok(cur, next, qp->qp_type, mask))
+	if (!may_be_in(qp, cur) || !ib_modify_qp_is_ok(cur, next, qp->qp_type, mask))
 		return -EINVAL;
 	ret = limits_check(qp, attr, mask);
 	if (!ret)
