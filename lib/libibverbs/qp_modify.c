@@ -215,6 +215,23 @@ static int engine_modify(struct soft_qp *qp, const struct ibv_qp_attr *attr, int
 	return rc && eng_target_is_shared(qp->eng) ? 0 : rc;
 }
 
+/* softibd does not know that a failed request has moved the QP to SQE, out of which fewer attributes
+ * may be changed than in RTS. To RESET and ERR there is a way from anywhere. */
+static int add_state(const struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	bool falls = mask & IBV_QP_STATE &&
+		     (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR);
+	struct ibv_qp_attr now;
+
+	if (falls || mask & IBV_QP_CUR_STATE)
+		return mask;
+	eng_qp_query(qp->eng, &now);
+	if (now.qp_state != IBV_QPS_SQE)
+		return mask;
+	attr->cur_qp_state = IBV_QPS_SQE;
+	return mask | IBV_QP_CUR_STATE;
+}
+
 static bool may_be_paced(const struct soft_context *ctx, const struct ibv_qp *qp)
 {
 	return ctx->attr.packet_pacing_caps.supported_qpts & 1u << qp->qp_type;
@@ -240,6 +257,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *given, int mas
 		return verbs_err(rc);
 	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
 		context_settle(ctx, to_qp(ibqp)->eng);
+	mask = add_state(to_qp(ibqp), attr, mask);
 	rc = softibd_modify(ctx, ibqp, attr, mask, &owner);
 	if (!rc)
 		rc = engine_modify(to_qp(ibqp), attr, mask);
