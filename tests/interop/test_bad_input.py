@@ -149,6 +149,15 @@ def test_objects_of_another_context(home, layer, calls):
     assert done.stdout == f"{calls} calls, 0 answered wrongly\n", done
 
 
+@pytest.mark.parametrize("layer", ["infiniband", "ethernet"])
+def test_each_combination_of_attributes(home, layer):
+    """ibv_modify_qp() of each type of QP from each state to each, beside the specification's table."""
+    done = softib(home, "run", "--link-layer", layer, "--", BUILD / "tests/programs/modify_masks")
+    assert done.returncode == 0 and done.stdout.endswith("allowed, 0 answered wrongly\n"), done
+    tried, allowed = map(int, re.findall(r"\d+", done.stdout)[:2])
+    assert tried > 29000 and allowed > 5000, done
+
+
 def test_allocators_of_a_parent_domain(pair):
     """Queues in memory that the program gives, refuses, or leaves to the heap."""
     assert pair.run("n1", BUILD / "tests/programs/allocators") == "fine\n"
