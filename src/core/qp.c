@@ -175,6 +175,21 @@ static int paths_check(struct ib_device *device, struct ib_qp_attr *attr, int ma
 	return ret;
 }
 
+/* Check the alternate path, whose port may be another one, since the QP migrates to it as a whole. */
+static bool alternate_fits(struct ib_device *device, const struct ib_qp_attr *attr, int mask)
+{
+	const struct ib_port_attr *port;
+
+	if (mask & IB_QP_PATH_MIG_STATE && attr->path_mig_state > IB_MIG_ARMED)
+		return false;
+	if (!(mask & IB_QP_ALT_PATH))
+		return true;
+	if (!rdma_is_port_valid(device, attr->alt_port_num))
+		return false;
+	port = core_cached_port(device, attr->alt_port_num);
+	return attr->alt_timeout <= 31 && (!port || attr->alt_pkey_index < port->pkey_tbl_len);
+}
+
 /* Check the values against the device's limits and the widths of their fields on the wire. */
 static int limits_check(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 {
@@ -205,6 +220,8 @@ static int limits_check(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 	    (mask & IB_QP_RETRY_CNT && attr->retry_cnt > 7) ||
 	    (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7) ||
 	    (mask & IB_QP_DEST_QPN && attr->dest_qp_num > IB_QPN_MASK))
+		return -EINVAL;
+	if (!alternate_fits(qp->device, attr, mask))
 		return -EINVAL;
 	if (mask & IB_QP_RATE_LIMIT && attr->rate_limit &&
 	    (attr->rate_limit < max->min_rate_limit || attr->rate_limit > max->max_rate_limit))

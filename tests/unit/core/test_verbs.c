@@ -319,6 +319,39 @@ static void modify_knows_the_ranges(void **state)
 	assert_int_equal(ib_destroy_qp(qp), 0);
 }
 
+static void an_alternate_path_has_ranges_and_a_claim_is_checked(void **state)
+{
+	struct world *w = *state;
+	struct ib_qp *qp = make_qp(w, IB_QPT_UC);
+	const struct ib_qp_attr good = {.qp_state = IB_QPS_RTR, .port_num = 1, .path_mtu = IB_MTU_1024,
+					.dest_qp_num = 7, .ah_attr = {.port_num = 1, .dlid = 9},
+					.alt_ah_attr = {.port_num = 1, .dlid = 9}, .alt_port_num = 1};
+	const int up = IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+		       IB_QP_ALT_PATH;
+	struct ib_qp_attr bad[] = {good, good, good, good};
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_INIT, .port_num = 1};
+
+	assert_int_equal(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+							 IB_QP_ACCESS_FLAGS), 0);
+	bad[0].alt_port_num = 0;
+	bad[1].alt_port_num = 9;
+	bad[2].alt_pkey_index = 0xffff;
+	bad[3].alt_timeout = 32;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(ib_modify_qp(qp, &bad[i], up), -EINVAL);
+	attr = (struct ib_qp_attr){.qp_state = IB_QPS_RTS, .cur_qp_state = IB_QPS_RTR};
+	assert_int_equal(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE | IB_QP_SQ_PSN),
+			 -EINVAL); /* it is in INIT */
+	assert_int_equal(ib_modify_qp(qp, (struct ib_qp_attr *)&good, up), 0);
+	attr.path_mig_state = (enum ib_mig_state)(IB_MIG_ARMED + 1);
+	assert_int_equal(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_PATH_MIG_STATE),
+			 -EINVAL);
+	assert_int_equal(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN), 0);
+	attr.cur_qp_state = IB_QPS_SQE; /* it may have gone there by itself */
+	assert_int_equal(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE), 0);
+	assert_int_equal(ib_destroy_qp(qp), 0);
+}
+
 static void multicast_is_for_datagrams_and_groups(void **state)
 {
 	struct world *w = *state;
@@ -585,6 +618,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_the_device_lacks_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(modify_checks_then_remembers, setup, teardown),
 		cmocka_unit_test_setup_teardown(modify_knows_the_ranges, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_alternate_path_has_ranges_and_a_claim_is_checked, setup, teardown),
 		cmocka_unit_test_setup_teardown(multicast_is_for_datagrams_and_groups, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(multicast_has_the_limits_of_the_device, setup,
