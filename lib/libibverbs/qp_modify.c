@@ -258,7 +258,11 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *given, int mas
 	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
 		context_settle(ctx, to_qp(ibqp)->eng);
 	mask = add_state(to_qp(ibqp), attr, mask);
-	rc = softibd_modify(ctx, ibqp, attr, mask, &owner);
+	/* first, since softibd would hold a transition for made that it has allowed */
+	if (!eng_target_is_shared(to_qp(ibqp)->eng))
+		rc = eng_qp_may_modify(to_qp(ibqp)->eng, attr, mask);
+	if (!rc)
+		rc = softibd_modify(ctx, ibqp, attr, mask, &owner);
 	if (!rc)
 		rc = engine_modify(to_qp(ibqp), attr, mask);
 	if (!rc && mask & IBV_QP_STATE) {

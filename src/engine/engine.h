@@ -438,6 +438,8 @@ void eng_qp_destroy(struct eng_qp *qp);
  * Return: 0; -EINVAL and nothing changed. Spec: 10.3.1
  */
 int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
+/** eng_qp_may_modify() - what eng_qp_modify() would return, without the change */
+int eng_qp_may_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
 /** eng_qp_set_peer_owner() - the peer of @qp, which is connected, belongs to the program
  *  @owner: no other program's lane may bring its packets. 0: unknown. The next transition
  *  to RTR resets it to that */

@@ -139,6 +139,27 @@ static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
 	}
 }
 
+static bool is_legal(const struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state from = tp_qp_state(qp->tp);
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+
+	if (to > IBV_QPS_ERR || !(legal_next[from] & 1 << to) || !attr_is_sound(qp, attr, mask))
+		return false;
+	return !(mask & IBV_QP_CUR_STATE) || attr->cur_qp_state == from ||
+	       (attr->cur_qp_state == IBV_QPS_RTS && from == IBV_QPS_SQE);
+}
+
+int eng_qp_may_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	bool legal;
+
+	eng_lock(qp->engine);
+	legal = is_legal(qp, attr, mask);
+	eng_unlock(qp->engine);
+	return legal ? 0 : -EINVAL;
+}
+
 int eng_qp_set(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask, bool *revoked)
 {
 	enum ibv_qp_state from = tp_qp_state(qp->tp);
@@ -146,10 +167,7 @@ int eng_qp_set(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask, bool
 	struct engine *e = qp->engine;
 
 	*revoked = false;
-	if (to > IBV_QPS_ERR || !(legal_next[from] & 1 << to) || !attr_is_sound(qp, attr, mask))
-		return -EINVAL;
-	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from &&
-	    !(attr->cur_qp_state == IBV_QPS_RTS && from == IBV_QPS_SQE))
+	if (!is_legal(qp, attr, mask))
 		return -EINVAL;
 	*revoked = eng_window_end(qp);
 	apply(qp, attr, mask);
