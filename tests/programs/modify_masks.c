@@ -3,7 +3,7 @@
  * Tries ibv_modify_qp() with many combinations of attributes, in each state of a QP of each type
  * and to each state, and compares with the specification's table. Of each pair of states: what is
  * required, each of it left out, each other attribute added, random combinations, and a current
- * state that is not the QP's. What is refused must change nothing, which ibv_query_qp() says, and
+ * state that is not the QP's; and for RC, each attribute with a value that it may not have. What is refused must change nothing, which ibv_query_qp() says, and
  * the next legal transition must be possible.
  *
  * Prints each answer that is not the table's, and then how many were tried.
@@ -252,6 +252,68 @@ static void try_type(int type)
 	CHECK(!ibv_destroy_qp(qp));
 }
 
+/* @attr, one of whose values may not be, on a legal transition; and then without it */
+static void refuse(struct ibv_qp *qp, int from, int to, const char *value, struct ibv_qp_attr attr,
+		   int mask)
+{
+	int got;
+
+	raise(qp, from);
+	mask |= expected(IBV_QPT_RC, from, to)->required | IBV_QP_STATE;
+	got = ibv_modify_qp(qp, &attr, mask);
+	tried++;
+	if (got != EINVAL || state_of(qp) != from || change(qp, from, to, mask)) {
+		wrong++;
+		printf("%d to %d with %s: %d\n", from, to, value, got);
+	}
+}
+
+#define REFUSE(from, to, mask, field, value)                                              \
+	do {                                                                              \
+		struct ibv_qp_attr attr = sound(qp, from, to);                            \
+		attr.field = value;                                                       \
+		refuse(qp, from, to, #field " " #value, attr, mask);                      \
+	} while (0)
+
+/* An alternate path, and what is no such. */
+static void try_alternate_paths(struct ibv_qp *qp)
+{
+	REFUSE(INIT, RTR, IBV_QP_ALT_PATH, alt_port_num, 0);
+	REFUSE(INIT, RTR, IBV_QP_ALT_PATH, alt_port_num, 9);
+	REFUSE(INIT, RTR, IBV_QP_ALT_PATH, alt_pkey_index, 0xffff);
+	REFUSE(INIT, RTR, IBV_QP_ALT_PATH, alt_timeout, 32);
+	REFUSE(INIT, RTR, IBV_QP_ALT_PATH, alt_ah_attr.sl, 16);
+	REFUSE(RTR, RTS, IBV_QP_PATH_MIG_STATE, path_mig_state, (enum ibv_mig_state)3);
+	REFUSE(RTR, RTS, IBV_QP_PATH_MIG_STATE, path_mig_state, IBV_MIG_REARM); /* no path */
+}
+
+static void try_values(void)
+{
+	const struct ibv_ah_attr no_such_gid = {.is_global = 1, .port_num = 1, .grh.sgid_index = 255};
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+
+	REFUSE(RESET, INIT, 0, qp_state, (enum ibv_qp_state)7);
+	REFUSE(RESET, INIT, 0, qp_state, (enum ibv_qp_state)256);
+	REFUSE(RESET, INIT, 0, port_num, 0);
+	REFUSE(RESET, INIT, 0, port_num, 9);
+	REFUSE(RESET, INIT, 0, pkey_index, 0xffff);
+	REFUSE(INIT, RTR, 0, path_mtu, (enum ibv_mtu)0);
+	REFUSE(INIT, RTR, 0, path_mtu, (enum ibv_mtu)6);
+	REFUSE(INIT, RTR, 0, dest_qp_num, 1u << 24);
+	REFUSE(INIT, RTR, 0, max_dest_rd_atomic, 255);
+	REFUSE(INIT, RTR, 0, min_rnr_timer, 32);
+	REFUSE(INIT, RTR, 0, ah_attr.port_num, 9);
+	REFUSE(INIT, RTR, 0, ah_attr.sl, 16);
+	REFUSE(INIT, RTR, 0, ah_attr, no_such_gid);
+	REFUSE(INIT, RTR, IBV_QP_PKEY_INDEX, pkey_index, 0xffff);
+	REFUSE(RTR, RTS, 0, timeout, 32);
+	REFUSE(RTR, RTS, 0, retry_cnt, 8);
+	REFUSE(RTR, RTS, 0, rnr_retry, 8);
+	REFUSE(RTR, RTS, 0, max_rd_atomic, 255);
+	try_alternate_paths(qp);
+	CHECK(!ibv_destroy_qp(qp));
+}
+
 int main(void)
 {
 	struct ibv_xrcd_init_attr of_xrcd = {
@@ -273,6 +335,7 @@ int main(void)
 	try_type(IBV_QPT_XRC_RECV);
 	if (is_ethernet)
 		try_type(IBV_QPT_RAW_PACKET);
+	try_values();
 	printf("%u tried, %u of them allowed, %u answered wrongly\n", tried, allowed, wrong);
 	return wrong != 0;
 }
