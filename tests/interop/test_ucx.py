@@ -53,7 +53,7 @@ def test_rc(pair, test, size):
     assert re.search(rf"Final: +{COUNT} ", out), out
 
 
-MATRIX = ["tag_lat", "tag_bw", "tag_sync_lat", "ucp_am_lat", "ucp_am_bw", "ucp_put_lat", "ucp_put_bw", "ucp_get",
+MATRIX = ["tag_lat", "tag_bw", "tag_sync_lat", "tag_sync_bw", "ucp_am_lat", "ucp_am_bw", "ucp_put_lat", "ucp_put_bw", "ucp_get",
           "ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap", "stream_lat", "stream_bw"]
 
 
@@ -67,6 +67,41 @@ def test_every_operation(pair, transport, threads):
         assert f"{transport}_verbs/softib0:1" in out, out
         finals = re.findall(r"Final: +(\d+) ", out)
         assert [int(final) for final in finals] == [COUNT], (test, out)
+
+
+# UCX's transports themselves: what each has, by each way to hand over the data
+LOWER = {
+    "rc_verbs": ["am_lat", "am_lat -D bcopy", "am_lat -D zcopy", "put_lat", "put_lat -D bcopy", "put_lat -D zcopy",
+                 "get -D bcopy", "get -D zcopy -s 4096", "add_lat", "fadd", "cswap", "am_bw", "am_bw -D zcopy -s 4096",
+                 "put_bw", "put_bw -D zcopy -s 65536", "add_mr"],
+    "ud_verbs": ["am_lat", "am_lat -D bcopy", "am_lat -D zcopy", "am_bw", "am_bw -D zcopy -s 2048"],
+}
+# what UCX says that they lack
+REFUSED = {
+    "rc_verbs": {"get": "does not support operation get short", "swap": "does not support required 64-bit atomic",
+                 "am_lat -T 2": "UCT tests do not support multi-thread mode"},
+    "ud_verbs": {"put_lat": "does not support operation put short", "fadd": "does not support required 64-bit atomic"},
+}
+
+
+@pytest.mark.parametrize("transport", LOWER)
+def test_every_operation_of_a_transport(pair, transport):
+    for test in LOWER[transport]:
+        name, *args = test.split()
+        out = perftest(pair, name, transport, "-x", transport, "-d", "softib0:1", *args)
+        assert re.findall(r"Final: +(\d+) ", out) == [str(COUNT)], (test, out)
+
+
+@pytest.mark.parametrize("transport, test", [(transport, test) for transport, tests in REFUSED.items() for test in tests])
+def test_what_ucx_refuses(pair, transport, test):
+    port = next(_ports)
+    program = [SOFTIB, "exec", "--devices", "n1", "--", "ucx_perftest", "-p", port]
+    server = pair.serve("n1", *program, port=port)
+    program[3] = "n2"
+    name, *args = test.split()
+    out = pair.run("n2", *program, "127.0.0.1", "-x", transport, "-d", "softib0:1", "-t", name, *args, check=False)
+    kill(server)
+    assert REFUSED[transport][test] in out, out
 
 
 def library_threads_slept():
