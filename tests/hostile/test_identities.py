@@ -16,7 +16,7 @@ import pytest
 from hostile.attack import PATIENCE, connect, innocents_go_on
 from hostile.test_mads import GET, MadProgram, RECORD
 from hostile.test_softibd import (contexts, greedy_processes, limit_of_files, slow_to_close, stopped)
-from interop.fabric import NOBODY, OUTSIDE, guid
+from interop.fabric import BUILD, NOBODY, OUTSIDE, guid, wait_until
 from interop.test_bad_input import Program, command, error_of, node_lid
 from interop.test_kill import softibd_pid
 from interop.test_sdp import Raw
@@ -67,6 +67,19 @@ def test_another_user_is_turned_away_by_each_socket(shared):
     shared.softib("srp", "logout", "n4", "n3")
     shared.softib("srp", "target", "remove", "n3")
     innocents_go_on(shared)
+
+
+def test_a_directory_that_is_open_is_closed(tmp_path):
+    """softibd is given a directory that others may enter."""
+    rundir = tmp_path / "open"
+    rundir.mkdir()
+    rundir.chmod(0o755)
+    with subprocess.Popen([BUILD / "bin/softibd", "--dir", rundir], stdout=subprocess.DEVNULL) as softibd:
+        try:
+            wait_until(lambda: (rundir / "control").exists(), "it serves")
+            assert rundir.stat().st_mode & 0o777 == 0o700
+        finally:
+            softibd.terminate()
 
 
 def test_a_program_takes_any_node(shared):
