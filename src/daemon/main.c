@@ -252,7 +252,8 @@ static int fail(const char *what, int ret)
 	return ret;
 }
 
-/* Raise the limit on descriptors to its maximum, because each program needs a few. */
+/* Raise the limit on descriptors to its maximum, because each program needs a few, except for the numbers
+ * that descriptors in a message get. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -260,6 +261,8 @@ static void raise_descriptor_limit(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
 	limit.rlim_cur = limit.rlim_max;
+	if (limit.rlim_max > (rlim_t)8 * RT_FOREIGN_FDS_MAX)
+		limit.rlim_cur -= RT_FOREIGN_FDS_MAX;
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 

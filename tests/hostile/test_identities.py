@@ -4,22 +4,18 @@ show what softib does not prevent: docs/SECURITY.md tells of it, and would have 
 import contextlib
 import errno
 import os
-import select
-import socket
 import struct
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from hostile.attack import PATIENCE, connect, innocents_go_on
+from hostile.attack import PATIENCE, innocents_go_on
 from hostile.test_mads import GET, MadProgram, RECORD
-from hostile.test_softibd import (contexts, greedy_processes, limit_of_files, slow_to_close, stopped)
+from hostile.test_softibd import contexts, greedy_processes, limit_of_files
 from interop.fabric import BUILD, NOBODY, OUTSIDE, guid, wait_until
 from interop.test_bad_input import Program, command, error_of, node_lid
 from interop.test_kill import softibd_pid
-from interop.test_sdp import Raw
 
 OPEN_XRCD, EXCLUSIVE, CREATE = 37, os.O_EXCL, os.O_CREAT  # <rdma/ib_user_verbs.h>
 SM_CLASS, SM_INFO = 1, 0x20
@@ -142,24 +138,3 @@ def test_processes_of_all_nodes_take_all_descriptors(shared):
             got = stack.enter_context(greedy_processes(shared, 40, take))
         assert got[-1] == 0, "there is room for a program of n4"
         assert connected.alloc_pd() == 0
-
-
-def test_a_close_that_waits_while_there_are_no_descriptors(shared):
-    """The kernel closes a descriptor for which softibd has no number at once, and softibd waits."""
-    pid, seconds = softibd_pid(shared), 2
-    with Raw(shared).sock, connect(shared, "control") as control:
-        raw = Raw(shared)
-        control.send(b'{"op":"status"}')
-        control.recv(1 << 16)
-        taken = set(map(int, os.listdir(f"/proc/{pid}/fd")))
-        first_free = next(fd for fd in range(len(taken) + 1) if fd not in taken)
-        with raw.sock, limit_of_files(pid, first_free), slow_to_close() as slow:
-            slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, seconds))
-            with stopped(pid):
-                socket.send_fds(raw.sock, [bytes(40)], [slow.fileno()])
-                os.close(slow.detach())
-            began = time.monotonic()
-            control.send(b'{"op":"status"}')
-            assert select.select([control], [], [], PATIENCE)[0]
-            assert time.monotonic() - began > seconds / 2
-    innocents_go_on(shared)

@@ -396,6 +396,23 @@ def test_a_slow_descriptor_in_a_stream_that_goes_nowhere(shared):
         innocents_go_on(shared)
 
 
+def test_a_close_that_waits_while_there_are_no_descriptors(shared):
+    """The kernel would close a descriptor for which softibd has no number at once, and softibd would wait."""
+    pid, raw = softibd_pid(shared), Raw(shared)
+    with connect(shared, "control") as control:
+        control.send(b'{"op":"status"}')
+        control.recv(1 << 16)
+        taken = set(map(int, os.listdir(f"/proc/{pid}/fd")))
+        first_free = next(fd for fd in range(len(taken) + 1) if fd not in taken)
+        with raw.sock, limit_of_files(pid, first_free), slow_to_close() as slow:
+            with stopped(pid):
+                socket.send_fds(raw.sock, [bytes(40)], [slow.fileno()])
+                os.close(slow.detach())
+            control.send(b'{"op":"status"}')
+            control.recv(1 << 16)  # or it waits for longer than PATIENCE
+    innocents_go_on(shared)
+
+
 def test_connections_that_nobody_waits_for(shared):
     """A program begins SDP connections to a node that nothing reaches, and forgets them: softibd
     goes on with a bounded number of them."""

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,7 +21,6 @@
 
 #define CLOSERS_MAX   8
 #define STACK_BYTES   ((size_t)PTHREAD_STACK_MIN + 65536)
-#define RIGHTS_MAX    253 /* descriptors that the kernel lets go with one message */
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
 #endif
@@ -143,6 +143,25 @@ void rt_refuse_fds(int sock)
 	setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 }
 
+/* The kernel closes what it has no number for, in this thread. */
+static ssize_t receive_with_numbers(int sock, struct msghdr *msg, int flags)
+{
+	struct rlimit before, more;
+	ssize_t n;
+	int error;
+
+	if (!closer.on || getrlimit(RLIMIT_NOFILE, &before))
+		return recvmsg(sock, msg, flags);
+	more = before;
+	more.rlim_cur += MIN(before.rlim_max - before.rlim_cur, (rlim_t)RT_FOREIGN_FDS_MAX);
+	setrlimit(RLIMIT_NOFILE, &more);
+	n = recvmsg(sock, msg, flags);
+	error = errno;
+	setrlimit(RLIMIT_NOFILE, &before);
+	errno = error;
+	return n;
+}
+
 /* @with: the bytes of what comes beside the message */
 static ssize_t receive(int sock, void *bytes, size_t len, int flags, int *fds, size_t max,
 		       size_t *with)
@@ -150,7 +169,7 @@ static ssize_t receive(int sock, void *bytes, size_t len, int flags, int *fds, s
 	/* room for all that can come: what finds none, the kernel closes in this thread */
 	union {
 		struct cmsghdr head;
-		char bytes[CMSG_SPACE(RIGHTS_MAX * sizeof(int)) +
+		char bytes[CMSG_SPACE(RT_FOREIGN_FDS_MAX * sizeof(int)) +
 			   CMSG_SPACE(sizeof(struct ucred))];
 	} control;
 	struct iovec iov = {bytes, len};
@@ -158,7 +177,7 @@ static ssize_t receive(int sock, void *bytes, size_t len, int flags, int *fds, s
 			     .msg_iovlen = 1,
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(sock, &msg, flags | MSG_CMSG_CLOEXEC);
+	ssize_t n = receive_with_numbers(sock, &msg, flags | MSG_CMSG_CLOEXEC);
 
 	for (size_t i = 0; i < max; i++)
 		fds[i] = -1;

@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/** RT_FOREIGN_FDS_MAX - that the kernel lets go with one message. Who serves others has so many numbers
+ *  more for descriptors than its limit (RLIMIT_NOFILE) says: rt_receive() raises the limit meanwhile */
+#define RT_FOREIGN_FDS_MAX 253
+
 /** rt_closer_begin() - from now on threads close; before, and so in tests and in the
  *  simulator, rt_close_foreign() is close(2) */
 void rt_closer_begin(void);
