@@ -83,6 +83,21 @@ def limit_of_files(pid, limit):
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
+@contextlib.contextmanager
+def no_descriptor_left(pid):
+    """The lowest number that is free is beyond the limit. What @pid closes just now is waited for."""
+    def lowest_free():
+        taken = set(map(int, os.listdir(f"/proc/{pid}/fd")))
+        return next(fd for fd in range(len(taken) + 1) if fd not in taken)
+
+    with contextlib.ExitStack() as stack:
+        limit = None
+        while limit != (limit := lowest_free()):
+            stack.close()
+            stack.enter_context(limit_of_files(pid, limit))
+        yield
+
+
 def idle_session(fabric, name, node="n1"):
     """Return: a connection that has what it asked for; None: there is no more."""
     sock = connect(fabric, name)
@@ -402,9 +417,7 @@ def test_a_close_that_waits_while_there_are_no_descriptors(shared):
     with connect(shared, "control") as control:
         control.send(b'{"op":"status"}')
         control.recv(1 << 16)
-        taken = set(map(int, os.listdir(f"/proc/{pid}/fd")))
-        first_free = next(fd for fd in range(len(taken) + 1) if fd not in taken)
-        with raw.sock, limit_of_files(pid, first_free), slow_to_close() as slow:
+        with raw.sock, no_descriptor_left(pid), slow_to_close() as slow:
             with stopped(pid):
                 socket.send_fds(raw.sock, [bytes(40)], [slow.fileno()])
                 os.close(slow.detach())

@@ -2,7 +2,7 @@
 """Attacks on disks: the NBD socket, by which programs use those that nodes are logged in to, and the
 targets."""
 import contextlib
-import os
+import itertools
 import select
 import socket
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 
 from hostile.attack import PATIENCE, innocents_go_on, softibd_answers
 from hostile.test_mads import MadProgram, mad, processor_seconds
-from hostile.test_softibd import limit_of_files
+from hostile.test_softibd import no_descriptor_left
 from interop.fabric import OUTSIDE, guid, wait_until
 from interop.test_bad_input import node_lid
 from interop.test_kill import softibd_pid
@@ -68,9 +68,7 @@ def test_clients_of_disks_that_do_nothing(shared, disk, idle):
 def test_a_client_of_disks_without_a_descriptor_for_it(shared, disk):
     """softibd has no descriptor for who waits at its socket: it sleeps until there is one."""
     pid = softibd_pid(shared)
-    taken = set(map(int, os.listdir(f"/proc/{pid}/fd")))
-    first_free = next(fd for fd in range(len(taken) + 1) if fd not in taken)
-    with limit_of_files(pid, first_free), connect(shared) as sock:
+    with no_descriptor_left(pid), connect(shared) as sock:
         before = processor_seconds(shared)
         assert not select.select([sock], [], [], 1)[0], "softibd had a descriptor"
         assert processor_seconds(shared) - before < 0.3  # a turn for each look would take all of it
@@ -109,12 +107,17 @@ def login(number, victim_lid):
 def test_logins_of_initiators_that_nobody_knows(shared, disk):
     """A program logs in to a target, as somebody else each time, as often as the target has channels:
     other ports log in, too."""
-    victim = node_lid(shared, "n3")
-    with MadProgram(shared) as attacker:
-        for number in range(1, CHANNELS_TARGET + 1):
+    victim, numbers = node_lid(shared, "n3"), itertools.count(1)
+
+    def has_logged_in(attacker):
+        """It goes on as long as it can: no more than a queue takes at once arrive."""
+        for number in itertools.islice(numbers, 64):
             attacker.sock.send(attacker.record(login(number, victim), victim, timeout_ms=0))
-        wait_until(lambda: len(shared.json("srp", "target", "list", "n3")[0]["channels"]) > 32,
-                   "the attacker is logged in")
+        channels = len(shared.json("srp", "target", "list", "n3")[0]["channels"])
+        return channels > 32 and number > 2 * CHANNELS_TARGET
+
+    with MadProgram(shared) as attacker:
+        wait_until(lambda: has_logged_in(attacker), "the attacker is logged in")
         shared.softib("srp", "login", "n1", "n3")
         shared.softib("srp", "logout", "n1", "n3")
         is_served(disk)
