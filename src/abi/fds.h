@@ -107,6 +107,11 @@ static inline ssize_t abi_receive(int sock, void *bytes, size_t len, int flags, 
  * several times as long, above all on a virtual machine, so a thread that waits for an answer
  * looks for it first for about as long as that, and lets others have its core meanwhile. */
 #define ABI_SPIN_NS 50000
+/* A program that uses all of a core does not give it back before its slice is over, while a thread
+ * that sleeps gets the core as soon as it is woken. So a thread whose yield took this long sleeps at once
+ * for some time, as softibd does (runtime/posix/linger.h). */
+#define ABI_SPIN_TAKEN_NS  150000
+#define ABI_SPIN_REFUSE_NS 100000000
 
 static inline uint64_t abi_spin_clock_ns(void)
 {
@@ -120,14 +125,20 @@ static inline uint64_t abi_spin_clock_ns(void)
 static inline ssize_t abi_spin_for_answer(int sock, const struct iovec *parts,
 					  size_t num_parts, int flags, int *fds, unsigned max)
 {
-	const uint64_t end = abi_spin_clock_ns() + ABI_SPIN_NS;
+	static _Atomic uint64_t refuse; /* until then the threads of this program sleep at once */
+	uint64_t now = abi_spin_clock_ns(), end, before;
 	ssize_t n;
 
+	end = now < refuse ? now : now + ABI_SPIN_NS;
 	for (;;) {
 		n = abi_receivev(sock, parts, num_parts, flags | MSG_DONTWAIT, fds, max);
-		if (n != -EAGAIN || abi_spin_clock_ns() > end)
+		if (n != -EAGAIN || now >= end)
 			return n;
+		before = now;
 		sched_yield();
+		now = abi_spin_clock_ns();
+		if (now - before >= ABI_SPIN_TAKEN_NS)
+			refuse = now + ABI_SPIN_REFUSE_NS;
 	}
 }
 
