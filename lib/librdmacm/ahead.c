@@ -59,8 +59,7 @@ void ahead_keep(struct ahead *ahead, const void *bytes, size_t len)
 
 static bool holds(const struct ahead *ahead, const struct abi_ahead *head)
 {
-	return atomic_load_explicit(&ahead->page->changes[head->id % ABI_AHEAD_COUNTERS],
-				    memory_order_acquire) == head->changes;
+	return abi_ahead_changes(ahead->page, head->id) == head->changes;
 }
 
 /* Return: the bytes of the response that @answers have to a question, and *@response; -1 */

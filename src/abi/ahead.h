@@ -14,13 +14,23 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define ABI_AHEAD_COUNTERS 1024 /* ids share them by the rest of their numbers */
+/* Ids share them by the rest of their numbers. Those of thousands of connections, which are made at once,
+ * have counters of their own: answers wait in a socket until the program reads the event. */
+#define ABI_AHEAD_COUNTERS 16384
 
 /** struct abi_ahead_page - a memfd that softibd alone can write. It comes with the answer to the
- *  opening message, after the socket of commands */
+ *  opening message, after the socket of commands. @all: changes of all ids */
 struct abi_ahead_page {
 	_Atomic uint32_t changes[ABI_AHEAD_COUNTERS];
+	_Atomic uint32_t all;
 };
+
+/** abi_ahead_changes() - Return: how often the id has changed. It never decreases */
+static inline uint32_t abi_ahead_changes(const struct abi_ahead_page *page, uint32_t id)
+{
+	return atomic_load_explicit(&page->changes[id % ABI_AHEAD_COUNTERS], memory_order_acquire) +
+	       atomic_load_explicit(&page->all, memory_order_acquire);
+}
 
 /** struct abi_ahead - answers about @id follow, each struct abi_ahead_answer and its bytes.
  *  @changes: the id's count when they were true */

@@ -21,14 +21,10 @@
 
 /* --- counts --- */
 
-static _Atomic u32 *count_of(const struct ucma_page *page, u32 number)
-{
-	return &page->shared->changes[number % ABI_AHEAD_COUNTERS];
-}
-
 void ucma_changed(const struct ucma_page *page, u32 number)
 {
-	atomic_fetch_add_explicit(count_of(page, number), 1, memory_order_release);
+	atomic_fetch_add_explicit(&page->shared->changes[number % ABI_AHEAD_COUNTERS], 1,
+				  memory_order_release);
 }
 
 /* --- changes of devices --- */
@@ -37,8 +33,7 @@ static void all_changed(const struct ib_device *device)
 {
 	const struct ucma_page *page = rt_local(device->rt, RT_LOCAL_UCMA);
 
-	for (u32 i = 0; i < ABI_AHEAD_COUNTERS; i++)
-		ucma_changed(page, i);
+	atomic_fetch_add_explicit(&page->shared->all, 1, memory_order_release);
 }
 
 static void on_device_event(struct ib_event_handler *handler, struct ib_event *event)
@@ -178,9 +173,8 @@ static size_t put_answer(struct ucma_id *id, const struct ask *ask, u8 *out, siz
 size_t ucma_put_ahead(const struct ucma_page *page, struct ucma_id *id, u32 event, void *to,
 		      size_t room)
 {
-	struct abi_ahead head = {
-		.id = id->number,
-		.changes = atomic_load_explicit(count_of(page, id->number), memory_order_relaxed)};
+	struct abi_ahead head = {.id = id->number,
+				 .changes = abi_ahead_changes(page->shared, id->number)};
 	size_t used = sizeof(head);
 	u8 *out = to;
 
