@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "../core/mad_net.h"
+#include "abi/fds.h"
 #include "abi/session.h"
 #include "access/guest.h"
 #include "access/umad.h"
@@ -63,18 +64,10 @@ static int receive(int sock, void *body, size_t size, int *passed)
 {
 	struct abi_reply reply = {0};
 	struct iovec iov[2] = {{&reply, sizeof(reply)}, {body, size}};
-	union {
-		struct cmsghdr head;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(sock, &msg, MSG_DONTWAIT);
+	ssize_t n = abi_receivev(sock, iov, 2, MSG_DONTWAIT, passed, passed ? 1 : 0);
 
 	if (n <= 0)
-		return n ? -errno : -ECONNRESET;
-	if (passed && CMSG_FIRSTHDR(&msg))
-		memcpy(passed, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(*passed));
+		return n ? (int)n : -ECONNRESET;
 	return reply.error ? reply.error : (int)(n - (ssize_t)sizeof(reply));
 }
 
@@ -173,23 +166,15 @@ static void put(struct program *p, const struct record *r, size_t mad_bytes)
 /* the next record, when it comes. Return: its bytes */
 static ssize_t get(struct program *p)
 {
-	union {
-		struct cmsghdr head;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {&in, sizeof(in)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control};
 	ssize_t n;
 	int fd;
 
 	do {
 		turn(p->w, 1);
-		msg.msg_controllen = sizeof(control);
-		n = recvmsg(p->data, &msg, MSG_DONTWAIT);
-	} while (n < 0 && errno == EAGAIN);
-	if (n <= 0 || !CMSG_FIRSTHDR(&msg))
+		n = abi_receive(p->data, &in, sizeof(in), MSG_DONTWAIT, &fd, 1);
+	} while (n == -EAGAIN);
+	if (n <= 0 || fd < 0)
 		return n;
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
 	n = pread(fd, &in, sizeof(in), 0);
 	close(fd);
 	return n;
@@ -504,18 +489,9 @@ static void test_bad_records(void **state)
 static void pass_memfd(struct program *p, size_t mad_bytes)
 {
 	int fd = memfd_create("test", 0);
-	union {
-		struct cmsghdr head;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control = {{.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
-		      .cmsg_type = SCM_RIGHTS}};
-	struct iovec iov = {&out, sizeof(out.hdr)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
 
 	assert_int_equal(write(fd, &out, sizeof(out.hdr) + mad_bytes), sizeof(out.hdr) + mad_bytes);
-	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-	assert_true(sendmsg(p->data, &msg, 0) > 0);
+	assert_int_equal(abi_send_fds(p->data, &out, sizeof(out.hdr), &fd, 1, 0), 0);
 	close(fd);
 }
 
@@ -741,22 +717,12 @@ static void test_only_memfds_are_read(void **state)
 {
 	struct program p = program(*state, "n0");
 	int pipe_fds[2], text = open("/proc/self/status", O_RDONLY);
-	union {
-		struct cmsghdr head;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control = {{.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
-		      .cmsg_type = SCM_RIGHTS}};
-	struct iovec iov = {&out, sizeof(out.hdr)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
 
 	enroll(&p, 0, 0, 0);
 	assert_int_equal(pipe(pipe_fds), 0);
-	memcpy(CMSG_DATA(&control.head), &pipe_fds[0], sizeof(int));
-	sendmsg(p.data, &msg, 0);
+	assert_int_equal(abi_send_fds(p.data, &out, sizeof(out.hdr), &pipe_fds[0], 1, 0), 0);
 	assert_true(nothing_to_get(&p)); /* and the loop did not wait on the pipe */
-	memcpy(CMSG_DATA(&control.head), &text, sizeof(int));
-	sendmsg(p.data, &msg, 0);
+	assert_int_equal(abi_send_fds(p.data, &out, sizeof(out.hdr), &text, 1, 0), 0);
 	assert_true(nothing_to_get(&p)); /* no record was found in the text */
 	close(text);
 	close(pipe_fds[0]);

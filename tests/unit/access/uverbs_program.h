@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../core/fake_device.h"
+#include "abi/fds.h"
 #include "abi/objects.h"
 #include "access/uverbs.h"
 #include "runtime/posix/rt_posix.h"
@@ -57,26 +58,21 @@ static inline int receive(struct world *w, int sock, void *body, size_t bytes, s
 {
 	struct abi_reply reply;
 	struct iovec iov[2] = {{&reply, sizeof(reply)}, {body, bytes}};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * 16)];
-	} control;
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	struct cmsghdr *c;
+	int fds[ABI_CONTEXT_FDS];
+	unsigned int num_fds = 0;
 	ssize_t n;
 
 	turn(w);
-	n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	n = abi_receivev(sock, iov, 2, MSG_DONTWAIT, fds, ARRAY_SIZE(fds));
 	if (n <= 0)
-		return n == 0 || errno == ECONNRESET ? -ECONNRESET : -errno;
+		return n ? (int)n : -ECONNRESET;
 	assert_true(n >= (ssize_t)sizeof(reply));
 	assert_int_equal(n, sizeof(reply) + reply.bytes);
-	c = CMSG_FIRSTHDR(&msg);
-	if (c) {
-		w->num_fds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		assert_true(w->num_fds <= ABI_CONTEXT_FDS);
-		memcpy(w->fds, CMSG_DATA(c), w->num_fds * sizeof(int));
+	while (num_fds < ARRAY_SIZE(fds) && fds[num_fds] >= 0)
+		num_fds++;
+	if (num_fds) {
+		w->num_fds = num_fds;
+		memcpy(w->fds, fds, sizeof(fds));
 	}
 	if (got)
 		*got = reply.bytes;

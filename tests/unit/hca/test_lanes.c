@@ -37,19 +37,11 @@ static uint32_t resolve(struct world *w, uint16_t pkey)
 /* Return: the kind of the next message about lanes that @p has; -1: there is none */
 static int hear(struct program *p, struct abi_lane_event *event)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(4 * sizeof(int))];
-	} control;
-	struct iovec iov = {event, sizeof(*event)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	int fd[4] = {-1, -1, -1, -1};
+	int fd[4];
 
-	if (recvmsg(p->context->driver_fds[ABI_FD_LANES], &msg, MSG_DONTWAIT) !=
-	    (ssize_t)sizeof(*event))
+	if (abi_receive(p->context->driver_fds[ABI_FD_LANES], event, sizeof(*event), MSG_DONTWAIT, fd,
+			ARRAY_SIZE(fd)) != (ssize_t)sizeof(*event))
 		return -1;
-	abi_take_fds(&msg, fd, ARRAY_SIZE(fd));
 	for (size_t i = 0; i < ARRAY_SIZE(fd); i++)
 		if (fd[i] >= 0)
 			close(fd[i]);

@@ -28,20 +28,10 @@ static void say(struct world *w, struct program *p, const struct abi_window_msg 
 /* Return: its kind; 0: none waits */
 static uint32_t hear(struct program *p, struct heard *h)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(4 * sizeof(int))];
-	} control;
-	struct iovec iov = {&h->m, sizeof(h->m)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
+	ssize_t n = abi_receive(p->context->driver_fds[ABI_FD_WINDOWS], &h->m, sizeof(h->m),
+				MSG_DONTWAIT, h->fd, ARRAY_SIZE(h->fd));
 
-	memset(h->fd, -1, sizeof(h->fd));
-	if (recvmsg(p->context->driver_fds[ABI_FD_WINDOWS], &msg, MSG_DONTWAIT) !=
-	    (ssize_t)sizeof(h->m))
-		return 0;
-	abi_take_fds(&msg, h->fd, ARRAY_SIZE(h->fd));
-	return h->m.kind;
+	return n == (ssize_t)sizeof(h->m) ? h->m.kind : 0;
 }
 
 static void forget(struct heard *h)

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/fds.h"
 #include "abi/objects.h"
 #include "abi/devpage.h"
 #include "abi/lane.h"
@@ -56,24 +57,8 @@ static void answer(int sock, int error, const void *body, size_t bytes, const in
 {
 	struct abi_reply reply = {.error = error, .bytes = (uint32_t)bytes};
 	struct iovec iov[2] = {{&reply, sizeof(reply)}, {(void *)body, bytes}};
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(ABI_CONTEXT_FDS * sizeof(int))];
-	} control = {0};
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
-	if (num_fds) {
-		struct cmsghdr *c;
-
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(num_fds * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, num_fds * sizeof(int));
-	}
-	sendmsg(sock, &msg, MSG_NOSIGNAL);
+	abi_sendv_fds(sock, iov, 2, fds, (unsigned)num_fds, 0);
 }
 
 static void answer_list(int sock)

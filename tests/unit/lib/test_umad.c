@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/fds.h"
 #include "abi/session.h"
 
 #define HDR sizeof(struct ib_user_mad)
@@ -55,19 +56,8 @@ static void reply(int fd, int error, const void *body, size_t bytes, int passed)
 {
 	struct abi_reply r = {error, (uint32_t)bytes};
 	struct iovec iov[2] = {{&r, sizeof(r)}, {(void *)body, bytes}};
-	union {
-		struct cmsghdr head;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control = {{.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
-		      .cmsg_type = SCM_RIGHTS}};
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
-	if (passed >= 0) {
-		memcpy(CMSG_DATA(&control.head), &passed, sizeof(passed));
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-	}
-	sendmsg(fd, &msg, MSG_NOSIGNAL);
+	abi_sendv_fds(fd, iov, 2, &passed, passed >= 0, 0);
 }
 
 static void answer_list(int fd)
@@ -428,14 +418,6 @@ static void softibd_sends(uint32_t agent, size_t mad_bytes, uint32_t status)
 static void softibd_sends_memfd(uint32_t agent, size_t mad_bytes)
 {
 	int fd = memfd_create("test", 0);
-	union {
-		struct cmsghdr head;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control = {{.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
-		      .cmsg_type = SCM_RIGHTS}};
-	struct iovec iov = {&rec, HDR};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
 
 	memset(&rec, 0, HDR);
 	rec.umad.agent_id = agent;
@@ -443,8 +425,7 @@ static void softibd_sends_memfd(uint32_t agent, size_t mad_bytes)
 	for (size_t i = 0; i < mad_bytes; i++)
 		rec.mad[i] = (uint8_t)(i * 5 + i / 256);
 	assert_int_equal(write(fd, &rec, HDR + mad_bytes), HDR + mad_bytes);
-	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-	assert_true(sendmsg(d.data, &msg, 0) > 0);
+	assert_int_equal(abi_send_fds(d.data, &rec, HDR, &fd, 1, 0), 0);
 	close(fd);
 }
 
@@ -596,21 +577,13 @@ static void test_send(void **state)
 static void test_send_large(void **state)
 {
 	int port = umad_open_port("softib0", 1), fd;
-	union {
-		struct cmsghdr head;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {&in, sizeof(in)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
 
 	memset(&rec, 0, HDR);
 	for (int i = 0; i < 100000; i++)
 		rec.mad[i] = (uint8_t)(i / 3);
 	assert_int_equal(umad_send(port, 7, &rec, 100000, 0, 0), 0);
-	assert_int_equal(recvmsg(d.data, &msg, 0), HDR);
-	assert_non_null(CMSG_FIRSTHDR(&msg));
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	assert_int_equal(abi_receive(d.data, &in, sizeof(in), 0, &fd, 1), HDR);
+	assert_true(fd >= 0);
 	assert_int_equal(pread(fd, &in, sizeof(in), 0), HDR + 100000);
 	assert_memory_equal(&in, &rec, HDR + 100000);
 	close(fd);
