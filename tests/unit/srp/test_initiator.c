@@ -468,23 +468,36 @@ static void luns_are_listed(void **state)
 
 /* --- device management: the target's side answers ------------------------------------------------ */
 
+/* Ask a port for its targets. @answer: the port's side. Return: the number of targets */
+static unsigned int scan(void (*answer)(const void *unit, const uint8_t *question, uint8_t *reply),
+			 const void *unit, struct srpi_target *found, unsigned int *questions)
+{
+	struct srpi_scan scan = {0};
+	uint8_t question[WIRE_MAD_BYTES], reply[WIRE_MAD_BYTES];
+	unsigned int nr, all = 0;
+	bool more = true;
+
+	for (*questions = 0; more; all += nr) {
+		srpi_scan_request(&scan, ++*questions, question);
+		answer(unit, question, reply);
+		more = srpi_scan_take(&scan, reply, found + all, &nr);
+	}
+	return all;
+}
+
+static void describe(const void *unit, const uint8_t *question, uint8_t *reply)
+{
+	assert_true(srp_describe(unit, question, reply));
+}
+
 static void targets_are_found(void **state)
 {
 	const struct srp_io_unit unit = {
 		.controller = {{.guid = GUID, .vendor_id = 0x5000, .id_string = "disks"},
 			       [3] = {.guid = GUID + 1, .id_string = "more disks"}}};
 	struct srpi_target found[SRPI_FOUND_MOST];
-	struct srpi_scan scan = {0};
-	uint8_t question[WIRE_MAD_BYTES], reply[WIRE_MAD_BYTES];
-	unsigned int nr, all = 0, questions = 0;
-	bool more = true;
+	unsigned int questions, all = scan(describe, &unit, found, &questions);
 
-	while (more) {
-		srpi_scan_request(&scan, ++questions, question);
-		assert_true(srp_describe(&unit, question, reply));
-		more = srpi_scan_take(&scan, reply, found + all, &nr);
-		all += nr;
-	}
 	assert_int_equal(questions, 5);
 	assert_int_equal(all, 2);
 	assert_int_equal(found[0].slot, 1);
@@ -499,7 +512,7 @@ static void targets_are_found(void **state)
 
 /* An I/O unit of five slots: three controllers, of which the one in slot 3 is no storage.
  * That in slot 5 has six services, of which the last two are targets. */
-static void answer_unit(const uint8_t *question, uint8_t *reply)
+static void answer_unit(const void *unused, const uint8_t *question, uint8_t *reply)
 {
 	uint8_t *to = reply + WIRE_DM_DATA_OFFSET;
 	const uint32_t mod = get_be32(question + 20), slot = mod >> 16;
@@ -529,17 +542,8 @@ static void answer_unit(const uint8_t *question, uint8_t *reply)
 static void every_controller_is_asked(void **state)
 {
 	struct srpi_target found[4 * SRPI_FOUND_MOST];
-	struct srpi_scan scan = {0};
-	uint8_t question[WIRE_MAD_BYTES], reply[WIRE_MAD_BYTES];
-	unsigned int nr, all = 0, questions = 0;
-	bool more = true;
+	unsigned int questions, all = scan(answer_unit, NULL, found, &questions);
 
-	while (more) {
-		srpi_scan_request(&scan, ++questions, question);
-		answer_unit(question, reply);
-		more = srpi_scan_take(&scan, reply, found + all, &nr);
-		all += nr;
-	}
 	assert_int_equal(questions, 1 + 2 + 1 + 3);
 	assert_int_equal(all, 3);
 	assert_int_equal(found[0].ioc_guid, GUID + 1);

@@ -299,6 +299,17 @@ static inline struct in6_addr address(const char *text)
 	return ip;
 }
 
+static inline void arp(enum ipoib_ask op, const struct ipoib_link *from, const char *from_ip,
+		       const char *about)
+{
+	struct in6_addr sender = address(from_ip), target = address(about);
+	u8 packet[IPOIB_ARP_BYTES];
+
+	ipoib_put_arp(packet, op, from, &sender, NULL, &target);
+	bench_arrives(from, IPOIB_ARP, packet, sizeof(packet));
+	run_ms(10);
+}
+
 /* a packet of the host's, @protocol and @payload */
 static inline size_t bench_packet(u8 *to, const char *from, const char *dst, u8 protocol,
 				  const void *payload, size_t bytes)

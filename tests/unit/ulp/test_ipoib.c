@@ -24,17 +24,6 @@ static bool is_question(int i)
 	       get_be16(bench.sent[i].at + IPOIB_ENCAP_BYTES + 6) == IPOIB_REQUEST;
 }
 
-static void arp(enum ipoib_ask op, const struct ipoib_link *from, const char *from_ip,
-		const char *about)
-{
-	struct in6_addr sender = address(from_ip), target = address(about);
-	u8 packet[IPOIB_ARP_BYTES];
-
-	ipoib_put_arp(packet, op, from, &sender, NULL, &target);
-	bench_arrives(from, IPOIB_ARP, packet, sizeof(packet));
-	run_ms(10);
-}
-
 static void peer_answers(void)
 {
 	arp(IPOIB_REPLY, &peer, "10.0.0.2", "10.0.0.1");

@@ -47,17 +47,6 @@ static void assert_sent(int i, const char *sender_ip, const char *target_ip)
 	assert_memory_equal(&s.target_ip, &target, sizeof(target));
 }
 
-static void arp(enum ipoib_ask op, const struct ipoib_link *from, const char *from_ip,
-		const char *about)
-{
-	struct in6_addr sender = address(from_ip), target = address(about);
-	u8 packet[IPOIB_ARP_BYTES];
-
-	ipoib_put_arp(packet, op, from, &sender, NULL, &target);
-	bench_arrives(from, IPOIB_ARP, packet, sizeof(packet));
-	run_ms(10);
-}
-
 static void nd(enum ipoib_ask op, const struct ipoib_link *link, const char *from_ip,
 	       const char *to_ip, const char *about)
 {
