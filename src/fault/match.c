@@ -100,9 +100,7 @@ static bool takes_receive(const struct flt_event *ev)
 	uint32_t opcode = ev->field[FLT_OPCODE] & 0xff, flags = wire_opcodes[opcode].flags;
 	uint32_t transport = opcode & WIRE_TRANSPORT_MASK;
 
-	return (transport == WIRE_RC || transport == WIRE_XRC) &&
-	       ((flags & WIRE_IS_SEND && flags & WIRE_IS_FIRST) ||
-		(flags & WIRE_IS_WRITE && flags & WIRE_HAS_IMM));
+	return (transport == WIRE_RC || transport == WIRE_XRC) && wire_takes_receive(flags);
 }
 
 bool flt_matches(const struct flt_rule *rule, const struct flt_event *ev, unsigned int *way)

@@ -62,12 +62,10 @@ void tp_responder_fault(struct tp_qp *qp, enum tp_verdict verdict, psn_t at)
 	tp_queue_nak(r, f->syndrome, at);
 }
 
-/* a fault rule wants the packet refused as if there were no receive for it */
+/* Does a fault rule want the packet to be refused as if there were no receive for it? */
 static bool marked_rnr(const struct wire_packet *pkt, uint32_t flags)
 {
-	return pkt->lrh.rnr_mark & (WIRE_RNR_OWN | WIRE_RNR_TIMER) &&
-	       ((flags & WIRE_IS_SEND && flags & WIRE_IS_FIRST) ||
-		(flags & WIRE_IS_WRITE && flags & WIRE_HAS_IMM));
+	return pkt->lrh.rnr_mark & (WIRE_RNR_OWN | WIRE_RNR_TIMER) && wire_takes_receive(flags);
 }
 
 static uint8_t rnr_timer_enc(const struct tp_qp *qp, const struct wire_packet *pkt)

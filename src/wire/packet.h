@@ -208,6 +208,13 @@ struct wire_opcode_info {
 
 /** wire_opcodes - indexed by wire_bth.opcode */
 extern const struct wire_opcode_info wire_opcodes[256];
+/** wire_takes_receive() - does a packet whose opcode has @flags need a receive of its own? The first
+ *  packet of a SEND does, and the last one of an RDMA WRITE with immediate data (9.7.5.2.8) */
+static inline bool wire_takes_receive(uint32_t flags)
+{
+	return (flags & WIRE_IS_SEND && flags & WIRE_IS_FIRST) ||
+	       (flags & WIRE_IS_WRITE && flags & WIRE_HAS_IMM);
+}
 
 /** struct wire_packet - the headers of a packet, and a pointer to its payload */
 struct wire_packet {
