@@ -508,6 +508,8 @@ struct ib_device_ops {
 	/** set_addresses() - of ports of Ethernet alone: ib_set_addresses() */
 	void (*set_addresses)(struct ib_device *device, u32 port_num,
 			      const struct ib_port_address *address, unsigned int num);
+	/** set_mtu() - of ports of Ethernet alone: ib_set_mtu() */
+	void (*set_mtu)(struct ib_device *device, u32 port_num, unsigned int bytes);
 };
 
 /** ib_ucontext_fatal() - a driver's word that the program behind @context
@@ -916,6 +918,10 @@ static inline int ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 /** ib_detach_mcast() - 0; -EINVAL not attached */
 int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
+
+/** ib_set_mtu() - the MTU of the network interface of a port of Ethernet, in bytes behind a frame's
+ *  header: the port sends no longer frames, and the active MTU follows */
+void ib_set_mtu(struct ib_device *device, u32 port_num, unsigned int bytes);
 
 /** ib_set_addresses() - the addresses that the network interface of a port of Ethernet and its VLAN
  *  interfaces have now: its GID table follows them, with an event IB_EVENT_GID_CHANGE

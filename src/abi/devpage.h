@@ -26,6 +26,7 @@ struct abi_devport {
 	uint8_t state;	   /* enum ibv_port_state */
 	uint8_t phys_state;
 	uint8_t active_mtu_enc, max_mtu_enc; /* enum ibv_mtu */
+	uint16_t frame_mtu; /* of a port of Ethernet: bytes of a frame behind its header */
 	uint8_t sm_sl, subnet_timeout_enc, max_vl_num, init_type_reply;
 	uint8_t width_enc;
 	uint8_t link_layer; /* IBV_LINK_LAYER_... */

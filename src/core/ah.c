@@ -158,3 +158,9 @@ void ib_set_addresses(struct ib_device *device, u32 port_num, const struct ib_po
 	if (device->ops->set_addresses)
 		device->ops->set_addresses(device, port_num, address, num);
 }
+
+void ib_set_mtu(struct ib_device *device, u32 port_num, unsigned int bytes)
+{
+	if (device->ops->set_mtu)
+		device->ops->set_mtu(device, port_num, bytes);
+}

@@ -79,9 +79,14 @@ bool control_op_eth(struct control_request *req)
 	control_put_number(req->out, "rx_packets", stats->rx_packets);
 	control_put_number(req->out, "rx_bytes", stats->rx_bytes);
 	control_put_number(req->out, "rx_errors", stats->rx_errors);
+	control_put_number(req->out, "rx_length_errors", stats->rx_length_errors);
 	control_put_number(req->out, "rx_dropped", stats->rx_dropped);
 	control_put_number(req->out, "tx_packets", stats->tx_packets);
 	control_put_number(req->out, "tx_bytes", stats->tx_bytes);
 	control_put_number(req->out, "tx_errors", stats->tx_errors);
+	control_put_number(req->out, "tx_length_errors", stats->tx_length_errors);
+	control_put_number(req->out, "tx_dropped", stats->tx_dropped);
+	control_put_number(req->out, "tx_waits", stats->tx_waits);
+	control_put_number(req->out, "restarts", stats->restarts);
 	return true;
 }

@@ -117,6 +117,7 @@ static void apply(struct eng_qp *qp, const struct ibv_qp_attr *a, int mask)
 }
 
 /* whom the QP speaks to, and as whom */
+#define RAW_MTU_BYTES 16384 /* more than a frame */
 #define CONNECTION (IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_PORT | IBV_QP_PKEY_INDEX)
 
 static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
@@ -127,8 +128,9 @@ static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
 		t->port_num = qp->init.port_num;
 	/* the transport knows powers of two; post.c the limit of a frame */
 	if (qp->init.type == IBV_QPT_UD)
-		t->mtu_bytes = (uint16_t)((128u << eng_port(qp->engine, t->port_num)->max_mtu_enc)
-					  << qp->init.is_raw);
+		t->mtu_bytes = qp->init.is_raw ?
+				       RAW_MTU_BYTES :
+				       (uint16_t)(128u << eng_port(qp->engine, t->port_num)->max_mtu_enc);
 	if (to == IBV_QPS_RESET) {
 		eng_qp_clean_cqs(qp);
 		eng_pace_set(qp, 0, 0, 0);

@@ -31,7 +31,7 @@ void eng_pace_set(struct eng_qp *qp, uint32_t kbps, uint32_t burst_bytes, uint32
 	if (!kbps)
 		return;
 	if (!frame_bytes)
-		frame_bytes = (128u << port->max_mtu_enc) + WIRE_FRAME_OVERHEAD;
+		frame_bytes = port->frame_mtu + WIRE_FRAME_OVERHEAD;
 	if (burst_bytes) { /* its last frame begins in it, and shall end in it */
 		burst_ns = time_of(kbps, burst_bytes);
 		burst_ns -= MIN(burst_ns, time_of(kbps, frame_bytes));

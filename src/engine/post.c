@@ -95,8 +95,7 @@ static int describe_remote(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 /* The MTU does not include the header of a frame. */
 static uint32_t frame_max(const struct eng_qp *qp)
 {
-	return (128u << eng_port(qp->engine, qp->attr.port_num)->max_mtu_enc) +
-	       WIRE_FRAME_OVERHEAD;
+	return eng_port(qp->engine, qp->attr.port_num)->frame_mtu + WIRE_FRAME_OVERHEAD;
 }
 
 /* softibd finds the station by the frame's MAC address, so @out->av does not matter. */

@@ -319,6 +319,42 @@ void fab_ethernet_set_added(struct fabric *fab, int node, int port,
 		rt_work_queue(fab->rt, &eth->work);
 }
 
+/* --- the MTU --- */
+
+/* what RDMA has in front of and behind its payload, at most: GRH or IPv6, UDP, BTH, XRCETH, AtomicETH
+ * and ICRC (A16, A17) */
+#define ROCE_OVERHEAD                                                                          \
+	(WIRE_GRH_BYTES + 8 + WIRE_BTH_BYTES + WIRE_XRCETH_BYTES + WIRE_ATOMIC_ETH_BYTES +     \
+	 WIRE_ICRC_BYTES)
+
+static uint8_t active_mtu_enc(unsigned int bytes)
+{
+	uint8_t enc = WIRE_MTU_4096;
+
+	while (enc > WIRE_MTU_256 && (128u << enc) + ROCE_OVERHEAD > bytes)
+		enc--;
+	return enc;
+}
+
+void fab_ethernet_set_mtu(struct fabric *fab, int node, int num, unsigned int bytes)
+{
+	struct fab_port *port = &fab->node[node].port[num];
+	uint16_t mtu = (uint16_t)MIN(bytes, (unsigned int)WIRE_FRAME_MTU_MAX);
+
+	if (port->frame_mtu == mtu)
+		return;
+	port->frame_mtu = mtu;
+	fab_ag_port(port)->neighbor_mtu_enc = active_mtu_enc(mtu);
+	fab_changed(port, AG_CHANGED_ATTRIBUTES);
+}
+
+uint16_t fab_ethernet_mtu(const struct fabric *fab, int node, int port)
+{
+	return fab->node[node].port[port].frame_mtu;
+}
+
+/* --- who has an address --- */
+
 /* @network: of the address by the plan; the VLAN must be @path */
 static uint16_t planned_station(const struct fab_ethernet *eth, unsigned int number,
 				unsigned int network, unsigned int path)

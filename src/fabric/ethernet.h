@@ -87,6 +87,12 @@ unsigned int fab_ethernet_gids(const struct fabric *fab, int node, int port,
  *  addresses and VLANs than there is room for have no entries */
 void fab_ethernet_set_added(struct fabric *fab, int node, int port,
 			    const struct fab_roce_address *address, unsigned int num);
+/** fab_ethernet_set_mtu() - the MTU of the interface of a CA's port, in bytes behind the header of a frame.
+ *  The port sends no longer frames, and its active MTU for RDMA is the largest that fits with all
+ *  headers. More than WIRE_FRAME_MTU_MAX is that
+ *  fab_ethernet_mtu() - what it is now; WIRE_MTU_MAX at first */
+void fab_ethernet_set_mtu(struct fabric *fab, int node, int port, unsigned int bytes);
+uint16_t fab_ethernet_mtu(const struct fabric *fab, int node, int port);
 /** fab_ethernet_find_port() - whose address it is, untagged or else in a VLAN that a host has added
  *  @path: set to the number of the VLAN. Return: false: nobody's */
 bool fab_ethernet_find_port(const struct fabric *fab, const union wire_gid *gid, int *node,

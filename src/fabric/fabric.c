@@ -121,6 +121,7 @@ static void init_ports(struct fabric *fab, int index)
 		port->peer_node = i ? topo->port[i].peer_node : -1;
 		port->peer_port = topo->port[i].peer_port;
 		port->plugged = port->peer_node >= 0;
+		port->frame_mtu = node->ag->sw ? WIRE_FRAME_MTU_MAX : WIRE_MTU_MAX;
 		INIT_LIST_HEAD(&port->pending_node);
 		INIT_LIST_HEAD(&port->waiting);
 		INIT_LIST_HEAD(&port->waiting_node);

@@ -35,6 +35,7 @@ struct fab_port {
 	int node, peer_node;
 	uint8_t num, peer_port;
 	uint16_t watches; /* number of watches that include this port */
+	uint16_t frame_mtu; /* of Ethernet: bytes of a frame that it sends, without the header */
 	bool plugged; /* by fab_link_set() */
 	bool cut;     /* fault rules hold the cable out */
 	bool fall_first; /* @training first takes the link down, and the next time up */

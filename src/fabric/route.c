@@ -55,10 +55,15 @@ enum fab_verdict fab_enter_check(const struct fab_port *port, const struct fab_p
 	return FAB_DELIVER;
 }
 
-/* bytes of an Ethernet frame that the MTU does not count, and of what pads its datagram */
-static unsigned int overhead(const struct fab_packet *pkt)
+static bool is_frame(const struct fab_packet *pkt)
 {
-	return pkt->dest_qpn == WIRE_QPN_FRAME ? ALIGN_UP(WIRE_FRAME_OVERHEAD, 4) : 0;
+	return pkt->dest_qpn == WIRE_QPN_FRAME;
+}
+
+/* the payload of an Ethernet frame is the whole of it, padded: its MTU does not count the header */
+static unsigned int frame_max(const struct fab_port *out)
+{
+	return ALIGN_UP(out->frame_mtu + WIRE_FRAME_OVERHEAD, 4);
 }
 
 enum fab_verdict fab_step_check(struct fab_port *in, struct fab_port *out,
@@ -70,7 +75,7 @@ enum fab_verdict fab_step_check(struct fab_port *in, struct fab_port *out,
 	/* 7.2.7: Armed may receive data, only Active may send it */
 	if (!peer || from->state != WIRE_PORT_ACTIVE)
 		return FAB_DROP_INACTIVE;
-	if (pkt->payload_bytes > (128u << from->neighbor_mtu_enc) + overhead(pkt))
+	if (pkt->payload_bytes > (is_frame(pkt) ? frame_max(out) : 128u << from->neighbor_mtu_enc))
 		return FAB_DROP_MTU;
 	if (!vl_exists(from, vl_of(in, out, pkt->lrh.sl)))
 		return FAB_DROP_VL;
@@ -182,10 +187,11 @@ static struct fab_route *slot(struct fab_port *start, const struct fab_packet *p
 const struct fab_route *fab_route_find(struct fab_port *start, const struct fab_packet *pkt)
 {
 	const struct fab_route *route = slot(start, pkt);
+	unsigned int most = is_frame(pkt) ? frame_max(start) : route->min_mtu_bytes;
 
 	if (route->epoch != start->fab->epoch || route->start != start ||
 	    route->dlid != pkt->lrh.dlid || route->pkey != pkt->pkey ||
-	    route->sl != pkt->lrh.sl || pkt->payload_bytes > route->min_mtu_bytes)
+	    route->sl != pkt->lrh.sl || pkt->payload_bytes > most)
 		return NULL;
 	return route;
 }

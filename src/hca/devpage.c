@@ -82,6 +82,7 @@ static struct abi_devport snapshot(const struct hca *hca, unsigned port_num)
 		.phys_state = p->phys_state,
 		.active_mtu_enc = p->neighbor_mtu_enc,
 		.max_mtu_enc = p->mtu_cap_enc,
+		.frame_mtu = ethernet ? fab_ethernet_mtu(hca->fab, hca->node, (int)port_num) : 0,
 		.sm_sl = p->sm_sl,
 		.subnet_timeout_enc = p->subnet_timeout_enc,
 		.max_vl_num = p->vl_cap_enc,

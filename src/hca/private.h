@@ -415,6 +415,7 @@ bool hca_vlan_is_ours(const struct hca *hca, unsigned port_num, uint16_t slid, u
 bool hca_has_ethernet(const struct hca *hca);
 int hca_find_station(struct ib_device *device, u32 port_num, unsigned int sgid_index,
 		     const union ib_gid *gid, u16 *station);
+void hca_set_mtu(struct ib_device *device, u32 port_num, unsigned int bytes);
 void hca_set_addresses(struct ib_device *device, u32 port_num, const struct ib_port_address *address,
 		       unsigned int num);
 int hca_process_mad(struct ib_device *device, int flags, u32 port_num, const struct ib_wc *in_wc,

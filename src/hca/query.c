@@ -205,6 +205,14 @@ int hca_find_station(struct ib_device *device, u32 port_num, unsigned int sgid_i
 	return *station ? 0 : -EHOSTUNREACH;
 }
 
+void hca_set_mtu(struct ib_device *device, u32 port_num, unsigned int bytes)
+{
+	const struct hca *hca = hca_of(device);
+
+	if (fab_is_ethernet(hca->fab, hca->node, (int)port_num))
+		fab_ethernet_set_mtu(hca->fab, hca->node, (int)port_num, bytes);
+}
+
 void hca_set_addresses(struct ib_device *device, u32 port_num, const struct ib_port_address *address,
 		       unsigned int num)
 {

@@ -230,6 +230,7 @@ const struct ib_device_ops hca_ops = {
 	.query_pkey = hca_query_pkey,
 	.find_station = hca_find_station,
 	.set_addresses = hca_set_addresses,
+	.set_mtu = hca_set_mtu,
 	.poll_events = hca_poll_events,
 	.alloc_ucontext = hca_alloc_ucontext,
 	.dealloc_ucontext = hca_dealloc_ucontext,

@@ -12,6 +12,7 @@
 
 #define GRH_NEXT_HEADER_BTH 0x1b
 #define GRH_IP_VERSION	    6
+#define PKTLEN_DWORDS	    2048 /* PktLen is a number of dwords modulo this */
 
 int wire_lrh_decode(const void *buf, size_t len, struct wire_lrh *lrh)
 {
@@ -290,9 +291,11 @@ int wire_packet_decode(const void *buf, size_t len, struct wire_packet *pkt)
 
 	if (wire_lrh_decode(buf, len, &pkt->lrh) < 0)
 		return -EINVAL;
-	/* 7.7.5: PktLen counts LRH to ICRC; the ICRC is not in the buffer */
-	if (len + WIRE_ICRC_BYTES != (size_t)pkt->lrh.length_dwords * 4)
+	/* 7.7.5: PktLen counts LRH to ICRC; the ICRC is not in the buffer. Of a jumbo frame it has the
+	 * low bits. */
+	if ((len + WIRE_ICRC_BYTES) % (PKTLEN_DWORDS * 4) != (size_t)pkt->lrh.length_dwords * 4)
 		return -EINVAL;
+	pkt->lrh.length_dwords = (uint16_t)((len + WIRE_ICRC_BYTES) / 4);
 	if (pkt->lrh.lnh == WIRE_LNH_GRH) {
 		n = grh_decode(b + at, len - at, &pkt->grh);
 		if (n < 0)

@@ -26,10 +26,11 @@
 #define WIRE_ICRC_BYTES 4
 #define WIRE_VCRC_BYTES 2
 #define WIRE_MTU_MAX 4096
-#define WIRE_PAYLOAD_MAX (WIRE_MTU_MAX + 18) /* of an Ethernet frame: with its header */
+#define WIRE_FRAME_MTU_MAX 9000 /* of Ethernet: a jumbo frame, without its header (frame.h) */
+#define WIRE_PAYLOAD_MAX (WIRE_FRAME_MTU_MAX + 18) /* a whole frame. Others have WIRE_MTU_MAX: transport looks */
 /** upper bound of the length of all headers, LRH and GRH included */
 #define WIRE_HEADERS_MAX 128
-#define WIRE_PACKET_MAX (WIRE_HEADERS_MAX + WIRE_MTU_MAX + 4 + WIRE_ICRC_BYTES + WIRE_VCRC_BYTES)
+#define WIRE_PACKET_MAX (WIRE_HEADERS_MAX + WIRE_PAYLOAD_MAX + 2 + WIRE_ICRC_BYTES + WIRE_VCRC_BYTES)
 
 #define WIRE_LID_PERMISSIVE 0xffffu
 #define WIRE_LID_MULTICAST 0xc000u /* first multicast LID */
@@ -256,7 +257,8 @@ size_t wire_ext_encode(const struct wire_packet *pkt, uint32_t flags, void *buf)
  * @pkt: filled on success; pkt->payload points into @buf
  *
  * LRH.length counts the ICRC although @buf does not carry it: @len must be
- * exactly (length_dwords - 1) * 4.
+ * exactly (length_dwords - 1) * 4. A jumbo frame (frame.h) is longer than LRH.length can say: that has
+ * the low bits, and length_dwords is the true length.
  * Return: bytes of headers (LRH to the last extended header); -EINVAL when
  * a length, version or opcode is wrong or raw (LNH 0, 1).
  * Spec: IBA v1 5.2, 7.7, 9.2

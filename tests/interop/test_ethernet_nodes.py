@@ -13,7 +13,8 @@ from interop.test_ipoib import serve
 from interop.test_nodes import KINDS, allowed, holders, mounted, on, users
 from interop.test_rdma_cm import NO_SUCH_SERVICE, play, try_perftest
 
-MTU = 4096
+MTU = 4200  # of a new interface: with all headers of RDMA there is room for 4096 bytes of payload
+ACTIVE_MTU = {1500: 1024, 2200: 2048, 4191: 2048, 4192: 4096, 9000: 4096}  # of RDMA: by that of the interface
 IPV6 = "fd73:6f66:7469:6201::{}".format
 LINK_LOCAL = "fe80::73:69ff:fe00:{}".format
 pytestmark = pytest.mark.skipif(not allowed(()), reason="the kernel allows no network namespaces")
@@ -50,6 +51,58 @@ def test_ping_of_all_sizes(roce):
     for address in (LINK_LOCAL(3) + "%eth0", IPV6(3), "10.1.0.3"):
         assert " 0% packet loss" in on(roce, "n2", "ping", "-c", "1", "-W", "5", address)
     assert "lladdr 02:73:69:00:00:03" in on(roce, "n2", "ip", "neigh", "show", "10.1.0.3")
+
+
+def set_mtu(fabric, mtu, *nodes):
+    """And wait until RDMA has noticed it."""
+    for node in nodes:
+        on(fabric, node, "ip", "link", "set", "eth0", "mtu", str(mtu))
+        wait_until(lambda node=node: f"active_mtu:\t\t{ACTIVE_MTU[mtu]} " in on(fabric, node, "ibv_devinfo"),
+                   f"the MTU of {node}'s port")
+
+
+def counters_of(fabric, node):
+    """What softibd has counted at the node's eth0."""
+    return fabric.json("eth", "--fabric", "t", node)[0]
+
+
+@pytest.fixture(name="any_mtu")
+def with_the_mtu_restored(roce):
+    yield roce
+    for node in ("n1", "n2"):
+        on(roce, node, "ip", "link", "set", "eth0", "mtu", str(MTU))
+        wait_until(lambda node=node: "active_mtu:\t\t4096 " in on(roce, node, "ibv_devinfo"), "the MTU is back")
+
+
+@pytest.mark.parametrize("mtu", ACTIVE_MTU)
+def test_mtu(any_mtu, mtu):
+    """ip link set eth0 mtu: IP packets of that size pass whole, and RDMA uses the largest payload that fits."""
+    set_mtu(any_mtu, mtu, "n1", "n2")
+    for version, headers in (("-4", 28), ("-6", 48)):
+        assert " 0% packet loss" in on(any_mtu, "n1", "ping", version, "-c", "2", "-i", "0.2", "-W", "5", "-M", "do",
+                                       "-s", str(mtu - headers), "n2"), version
+    too_long = on(any_mtu, "n1", "sh", "-c", f"ping -c 1 -W 1 -M do -s {mtu - 27} n2 2>&1 || true")
+    assert "too long" in too_long, too_long
+    server = serve(any_mtu, "n2", 5305, "iperf3", "-s", "-p", "5305")
+    done = json.loads(on(any_mtu, "n1", "iperf3", "--json", "-p", "5305", "-c", "n2", "-n", "8M"))
+    assert done["end"]["sum_received"]["bytes"] > 1 << 20
+    server.terminate()
+    out = any_mtu.pair("ib_write_bw", "-F", "-n", "100")[1]
+    assert f"Mtu             : {ACTIVE_MTU[mtu]}[B]" in out, out
+
+
+def test_a_frame_beyond_the_mtu(any_mtu):
+    """It is dropped and counted by the receiver, as by a network adapter; the next one passes."""
+    set_mtu(any_mtu, 9000, "n1")
+    set_mtu(any_mtu, 1500, "n2")
+    before = counters_of(any_mtu, "n2")
+    lost = on(any_mtu, "n1", "sh", "-c", "ping -c 3 -i 0.2 -W 1 -M do -s 8972 10.1.0.2 || true")
+    assert "100% packet loss" in lost, lost
+    after = counters_of(any_mtu, "n2")
+    assert after["rx_length_errors"] - before["rx_length_errors"] == 3, (before, after)
+    assert after["rx_errors"] - before["rx_errors"] == 3, (before, after)
+    assert " 0% packet loss" in on(any_mtu, "n1", "ping", "-c", "1", "-W", "5", "-s", "1000", "10.1.0.2")
+    any_mtu.pair("ib_send_bw", "-F", "-n", "100")
 
 
 def test_iperf3(roce):

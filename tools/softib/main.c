@@ -29,6 +29,7 @@ static const struct command commands[] = {
 	{"status", "show the state of a fabric", cmd_status},
 	{"topo", "show or draw a topology", cmd_topo},
 	{"path", "show the path between two nodes", cmd_path},
+	{"eth", "show the Ethernet interfaces of nodes", cmd_eth},
 	{"ipoib", "show the IP interfaces of nodes", cmd_ipoib},
 	{"sdp", "move SDP connections to other paths", cmd_sdp},
 	{"srp", "serve disks to other nodes by SRP", cmd_srp},

@@ -41,6 +41,7 @@ int cmd_mpirun(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_path(int argc, char **argv);
+int cmd_eth(int argc, char **argv);
 int cmd_ipoib(int argc, char **argv);
 int cmd_sdp(int argc, char **argv);
 int cmd_srp(int argc, char **argv);

@@ -86,6 +86,12 @@ static void port_event(struct ib_event_handler *handler, struct ib_event *event)
 		follow_state(eth);
 }
 
+void eth_set_mtu(struct eth *eth, unsigned int bytes)
+{
+	eth->mtu = MIN(bytes, (unsigned int)WIRE_FRAME_MTU_MAX);
+	ib_set_mtu(eth->device, eth->port_num, eth->mtu);
+}
+
 /* The first GID of a port of RoCE is the link-local address of its MAC address (RFC 4291,
  * appendix A). */
 static int read_port(struct eth *eth)
@@ -103,7 +109,7 @@ static int read_port(struct eth *eth)
 	memcpy(eth->mac, gid.raw + 8, 3);
 	memcpy(eth->mac + 3, gid.raw + 13, 3);
 	eth->mac[0] ^= 0x02;
-	eth->mtu = (unsigned int)ib_mtu_enum_to_int(port.max_mtu);
+	eth_set_mtu(eth, ETH_MTU);
 	return 0;
 }
 

@@ -13,6 +13,8 @@
 #include "rdma/ib_verbs.h"
 
 #define ETH_MAC_BYTES 6
+/* the MTU of a new interface: RDMA has 4096 bytes of payload in a packet, with all its headers */
+#define ETH_MTU	      4200
 #define ETH_SEGMENTS  40 /* the most that a large TCP segment of the host may be cut into */
 
 struct eth;
@@ -33,9 +35,14 @@ struct eth_config {
 /** struct eth_stats - counted since the interface was opened */
 struct eth_stats {
 	u64 rx_packets, rx_bytes, tx_packets, tx_bytes;
-	u64 rx_errors;	/* of a status */
+	u64 rx_errors;	/* of a status, and those of a wrong length */
+	u64 rx_length_errors; /* longer than the MTU, or shorter than an Ethernet header */
 	u64 rx_dropped; /* the host's queue was full, or the interface down */
-	u64 tx_errors;	/* too long or too short, or refused by the queue pair */
+	u64 tx_errors;	/* what the host sent is malformed, or refused by the queue pair; and the following: */
+	u64 tx_length_errors; /* too long for the port, or too short */
+	u64 tx_dropped; /* no memory, or no room for all parts of a large segment */
+	u64 tx_waits;	/* the send queue was full: the host's queue had to wait */
+	u64 restarts;	/* of a queue pair in the state Error */
 };
 
 /** eth_init() - 0; -errno */
@@ -58,7 +65,8 @@ void eth_close(struct eth *eth);
 unsigned int eth_count(struct ib_device *device);
 /** eth_mac() - the port's MAC address, which that of the TAP device is to be */
 const u8 *eth_mac(const struct eth *eth);
-/** eth_mtu() - the longest IP packet, or payload of a frame, that the port carries */
+/** eth_mtu() - the longest IP packet, or payload of a frame, that the host sends and receives: that of
+ *  its device since this is up, ETH_MTU before; WIRE_FRAME_MTU_MAX at most */
 unsigned int eth_mtu(const struct eth *eth);
 unsigned int eth_ifindex(const struct eth *eth);
 /** eth_name() - @name: the device's name in its network namespace, of IFNAMSIZ bytes; "" without it */

@@ -45,6 +45,22 @@ static void refuse(struct eth_send *s)
 	eth_send_free(s);
 }
 
+/* the longest frame of the host: it may have a VLAN tag, which the MTU does not count */
+static size_t frame_max(const struct eth *eth, const u8 *frame)
+{
+	return eth->mtu + ethernet_header(frame);
+}
+
+/* Return: false: it was refused */
+static bool has_right_length(struct eth_send *s, size_t bytes)
+{
+	if (bytes >= WIRE_FRAME_MIN && bytes <= frame_max(s->eth, s->frame))
+		return true;
+	s->eth->stats.tx_length_errors++;
+	refuse(s);
+	return false;
+}
+
 /* The whole segment is in @large. What is cut follows from its IP packet: each part has the same
  * Ethernet header. */
 static void transmit_large(struct eth_send *s, struct virtio_net_hdr h, size_t bytes)
@@ -54,7 +70,7 @@ static void transmit_large(struct eth_send *s, struct virtio_net_hdr h, size_t b
 	struct ipoib_cut cut;
 
 	h.csum_start -= (u16)MIN((size_t)h.csum_start, header);
-	if (ipoib_cut_begin(&cut, &h, large + header, bytes - header, ETH_FRAME_MAX - WIRE_FRAME_OVERHEAD)) {
+	if (ipoib_cut_begin(&cut, &h, large + header, bytes - header, eth->mtu)) {
 		refuse(s);
 		return;
 	}
@@ -65,7 +81,7 @@ static void transmit_large(struct eth_send *s, struct virtio_net_hdr h, size_t b
 		if (ipoib_cut_is_done(&cut))
 			return;
 	}
-	eth->stats.tx_errors++; /* the rest, which TCP sends again */
+	eth->stats.tx_dropped++; /* the rest, which TCP sends again */
 }
 
 static void transmit(struct eth_send *s, const struct virtio_net_hdr *h, size_t bytes)
@@ -73,9 +89,11 @@ static void transmit(struct eth_send *s, const struct virtio_net_hdr *h, size_t 
 	if (ipoib_is_large(h)) {
 		memcpy(large, s->frame, MIN(bytes, sizeof(s->frame)));
 		transmit_large(s, *h, bytes);
-	} else if (bytes > sizeof(s->frame) || ipoib_fill_checksum(h, s->frame, bytes)) {
-		refuse(s);
-	} else {
+	} else if (has_right_length(s, bytes)) {
+		if (ipoib_fill_checksum(h, s->frame, bytes)) {
+			refuse(s);
+			return;
+		}
 		s->bytes = bytes;
 		eth_post(s);
 	}
@@ -97,6 +115,7 @@ static bool read_one(struct eth *eth)
 		eth_queue_poll(eth); /* the adapter has sent most of it by now */
 	s = has_room(eth) ? eth_send_alloc(eth) : NULL;
 	if (!s) { /* what the host sends waits in its queue */
+		eth->stats.tx_waits += !eth->host_waits;
 		eth->host_waits = true;
 		rt_io_watch(&eth->tap_io, false, false);
 		return false;
@@ -135,6 +154,11 @@ void eth_received(struct eth *eth, const u8 *frame, size_t bytes)
 {
 	const struct virtio_net_hdr header = {.gso_type = VIRTIO_NET_HDR_GSO_NONE};
 
+	if (bytes < WIRE_FRAME_MIN || bytes > frame_max(eth, frame)) {
+		eth->stats.rx_errors++;
+		eth->stats.rx_length_errors++;
+		return;
+	}
 	if (net_tun_write(eth->tap_fd, &header, frame, bytes)) {
 		eth->stats.rx_packets++;
 		eth->stats.rx_bytes += bytes;

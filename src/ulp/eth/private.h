@@ -5,7 +5,7 @@
  *  eth.c    making and unmaking; events of the port
  *  queue.c  the queue pair: rules, buffers, sends, receives
  *  host.c   the TAP device: frames from the host, frames for it
- *  rtnl.c   the routing socket, by which the host's kernel tells addresses and VLAN interfaces
+ *  rtnl.c   the routing socket, by which the host's kernel tells MTU, VLAN interfaces and addresses
  */
 #ifndef SOFTIB_ULP_ETH_PRIVATE_H
 #define SOFTIB_ULP_ETH_PRIVATE_H
@@ -15,8 +15,9 @@
 #include "runtime/posix/rt_posix.h"
 #include "ulp/eth/eth.h"
 #include "wire/frame.h"
+#include "wire/packet.h"
 
-#define ETH_FRAME_MAX (4096 + WIRE_FRAME_OVERHEAD)
+#define ETH_FRAME_MAX (WIRE_FRAME_MTU_MAX + WIRE_FRAME_OVERHEAD)
 #define ETH_RECEIVES  16 /* as many packets as the adapter takes up in a turn of the loop */
 #define ETH_SENDS     56
 #define ETH_ADDRESSES 24 /* more have no GIDs: a port has a table of 32, two for each */
@@ -86,6 +87,11 @@ struct eth {
 	struct list_head spare_sends;
 	unsigned int num_sends, num_spare;
 };
+
+/* --- eth.c --- */
+
+/** eth_set_mtu() - the host's device has this MTU now */
+void eth_set_mtu(struct eth *eth, unsigned int bytes);
 
 /* --- queue.c --- */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The routing socket (rtnetlink(7)) of the host's network namespace, by which the kernel tells the
- * VLAN interfaces upon the interface, and the addresses of all of them. A notification is a reason
- * to ask for all links and then for all addresses. The GID table of the port follows what is listed
- * (IBA v1 A17.4.2).
+ * interface's MTU, the VLAN interfaces upon it, and the addresses of all of them. A notification is a
+ * reason to ask for all links and then for all addresses. The MTU and the GID table of the port follow
+ * what is listed (IBA v1 A17.4.2).
  */
 #include <errno.h>
 #include <linux/if_addr.h>
@@ -99,12 +99,12 @@ static u16 vlan_id(const struct rtattr *info)
 	return id;
 }
 
-/* an interface of a VLAN upon the interface */
+/* The interface itself, whose MTU counts while it is up, or an interface of a VLAN upon it. */
 static void link_message(struct eth *eth, const struct nlmsghdr *h)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
 	const struct rtattr *attr[IFLA_LINKINFO + 1];
-	u32 below = 0;
+	u32 below = 0, mtu;
 	u16 id;
 
 	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*m)))
@@ -114,6 +114,11 @@ static void link_message(struct eth *eth, const struct nlmsghdr *h)
 		return;
 	}
 	read_attributes(IFLA_RTA(m), IFLA_PAYLOAD(h), attr, ARRAY_SIZE(attr));
+	if ((unsigned int)m->ifi_index == eth->ifindex) {
+		if (m->ifi_flags & IFF_UP && read_number(attr[IFLA_MTU], &mtu, sizeof(mtu)))
+			eth_set_mtu(eth, mtu);
+		return;
+	}
 	id = vlan_id(attr[IFLA_LINKINFO]);
 	if (id && read_number(attr[IFLA_LINK], &below, sizeof(below)) && below == eth->ifindex &&
 	    m->ifi_flags & IFF_UP && eth->num_vlans < ETH_VLANS)

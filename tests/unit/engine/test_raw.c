@@ -16,7 +16,7 @@ static void make_raw(struct side *s, uint32_t qpn, uint16_t dlid)
 				   .max_recv_wr = 32, .max_send_sge = 2, .max_recv_sge = 2,
 				   .max_inline = 64, .ctx = s};
 
-	s->page->port[0].max_mtu_enc = IBV_MTU_4096;
+	s->page->port[0].frame_mtu = 4096;
 	assert_int_equal(eng_qp_create(s->engine, &init, &s->qp), 0);
 	to_rts(s, dlid, 0);
 }

@@ -143,7 +143,7 @@ static inline void make_side(struct side *s, struct side *peer, uint16_t lid)
 	s->page = calloc(1, abi_devpage_bytes(1));
 	s->page->num_ports = 1;
 	s->page->port[0] = (struct abi_devport){
-		.lid = lid, .state = IBV_PORT_ACTIVE, .max_mtu_enc = IBV_MTU_4096};
+		.lid = lid, .state = IBV_PORT_ACTIVE, .max_mtu_enc = IBV_MTU_4096, .frame_mtu = 4096};
 	s->page->port[0].pkey[0] = PKEY;
 	config.devpage = s->page;
 	/* the same tests without the engine's fast paths: meson.build */

@@ -334,6 +334,27 @@ static void mac_addresses(void **state)
 	net_end(net);
 }
 
+static void the_active_mtu_follows_the_interface(void **state)
+{
+	static const struct {
+		unsigned int mtu;
+		uint8_t active_enc;
+		uint16_t kept;
+	} rows[] = {{68, WIRE_MTU_256, 68},	   {607, WIRE_MTU_256, 607},   {608, WIRE_MTU_512, 608},
+		    {1500, WIRE_MTU_1024, 1500},   {4191, WIRE_MTU_2048, 4191}, {4192, WIRE_MTU_4096, 4192},
+		    {9000, WIRE_MTU_4096, 9000},   {65535, WIRE_MTU_4096, WIRE_FRAME_MTU_MAX}};
+	struct net *net = triangle();
+
+	assert_int_equal(fab_ethernet_mtu(net->fab, N0, 1), WIRE_MTU_MAX);
+	assert_int_equal(net_port(net, N0, 1)->neighbor_mtu_enc, WIRE_MTU_4096);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		fab_ethernet_set_mtu(net->fab, N0, 1, rows[i].mtu);
+		assert_int_equal(net_port(net, N0, 1)->neighbor_mtu_enc, rows[i].active_enc);
+		assert_int_equal(fab_ethernet_mtu(net->fab, N0, 1), rows[i].kept);
+	}
+	net_end(net);
+}
+
 /* VLAN 100 has N0 and N1, VLAN 7 all three nodes */
 static struct net *with_vlans(struct fab_vlans *vlans)
 {
@@ -546,6 +567,7 @@ int main(void)
 		cmocka_unit_test(gids_of_added_addresses),
 		cmocka_unit_test(gids_that_nobody_has),
 		cmocka_unit_test(mac_addresses),
+		cmocka_unit_test(the_active_mtu_follows_the_interface),
 		cmocka_unit_test(vlans_have_ways_to_their_members),
 		cmocka_unit_test(a_frame_to_a_vlan_reaches_its_members),
 		cmocka_unit_test(addresses_in_vlans),

@@ -157,6 +157,15 @@ void fab_ethernet_set_added(struct fabric *fab, int node, int port,
 {
 }
 
+void fab_ethernet_set_mtu(struct fabric *fab, int node, int port, unsigned int bytes)
+{
+}
+
+uint16_t fab_ethernet_mtu(const struct fabric *fab, int node, int port)
+{
+	return WIRE_MTU_MAX;
+}
+
 bool fab_ethernet_may_send(const struct fabric *fab, int node, int port, uint16_t slid,
 			   uint16_t dlid)
 {

@@ -274,6 +274,25 @@ static void unknown_opcodes_are_not_written(void **state)
 	assert_int_equal(wire_packet_encode(&p, buf), -EINVAL);
 }
 
+/* A jumbo frame is longer than PktLen can say, which has the low bits of its length. */
+static void jumbo_frames(void **state)
+{
+	static uint8_t buf[WIRE_PACKET_MAX];
+	struct wire_packet p = {.lrh.lnh = WIRE_LNH_BTH, .bth.opcode = WIRE_UD | WIRE_SEND_ONLY}, out;
+	size_t len;
+
+	p.payload_bytes = WIRE_PAYLOAD_MAX + 1;
+	assert_int_equal(wire_packet_encode(&p, buf), -EINVAL);
+	p.payload_bytes = WIRE_PAYLOAD_MAX;
+	assert_int_equal(wire_packet_encode(&p, buf), 28);
+	len = 28 + WIRE_PAYLOAD_MAX + p.bth.pad_bytes;
+	assert_int_equal(wire_packet_decode(buf, len, &out), 28);
+	assert_int_equal(out.payload_bytes, WIRE_PAYLOAD_MAX);
+	assert_int_equal(out.lrh.length_dwords * 4u, len + WIRE_ICRC_BYTES);
+	assert_int_equal(wire_packet_decode(buf, len - 4, &out), -EINVAL);
+	assert_int_equal(wire_packet_decode(buf, len - 8192, &out), 28); /* it says so, too */
+}
+
 /* CRC of IEEE 802, a bit at a time: independent of the library */
 static uint32_t slow_crc32(const uint8_t *b, size_t len)
 {
@@ -491,6 +510,7 @@ int main(void)
 	    cmocka_unit_test(bad_fields_are_refused),
 	    cmocka_unit_test(more_pad_than_payload_is_refused),
 	    cmocka_unit_test(unknown_opcodes_are_not_written),
+	    cmocka_unit_test(jumbo_frames),
 	    cmocka_unit_test(icrc_masks_what_may_change),
 	    cmocka_unit_test(icrc_is_the_crc_of_ethernet),
 	    cmocka_unit_test(vcrc_is_the_division_by_100b),
