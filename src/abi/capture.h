@@ -19,6 +19,10 @@ struct abi_capture_record {
 	uint16_t port;
 	uint16_t sent;	     /* leaves through the port, else arrives */
 	uint32_t wrong_crcs; /* ABI_CAPTURE_WRONG_...: spoilt on purpose */
+	/* --- of RDMA on a link of Ethernet: what the frame has in place of the LRH --- */
+	uint8_t dst_mac[6], src_mac[6];
+	uint16_t vlan_id; /* 0: untagged */
+	uint16_t is_roce; /* the above is set, and the packet has a GRH */
 };
 
 #endif

@@ -7,8 +7,11 @@
 #include <errno.h>
 
 #include "abi/capture.h"
+#include "base/bytes.h"
 #include "daemon/capture.h"
 #include "daemon/reader.h"
+#include "fabric/ethernet.h"
+#include "wire/packet.h"
 
 struct capture {
 	struct fabric *fab;
@@ -17,6 +20,27 @@ struct capture {
 	uint32_t snap_bytes;
 	struct reader reader;
 };
+
+/* RDMA on a link of Ethernet: the LIDs are the numbers of its stations, which no wire shows */
+static void set_ethernet(const struct fabric *fab, const struct fab_sight *sight,
+			 struct abi_capture_record *record)
+{
+	struct wire_lrh lrh;
+	struct wire_grh grh;
+
+	if (!fab_is_ethernet(fab, sight->node, sight->port) ||
+	    sight->len < WIRE_LRH_BYTES + WIRE_GRH_BYTES + WIRE_BTH_BYTES ||
+	    wire_lrh_decode(sight->bytes, sight->len, &lrh) < 0 || lrh.lnh != WIRE_LNH_GRH)
+		return;
+	wire_grh_decode(sight->bytes + WIRE_LRH_BYTES, &grh);
+	fab_ethernet_mac(fab, lrh.slid, record->src_mac);
+	if (lrh.dlid < FAB_STATION_ALL)
+		fab_ethernet_mac(fab, lrh.dlid, record->dst_mac);
+	else
+		fab_ethernet_group_mac(grh.dgid.raw, record->dst_mac);
+	record->vlan_id = fab_ethernet_vlan(fab, lrh.dlid);
+	record->is_roce = true;
+}
 
 static void see(void *ctx, const struct fab_sight *sight)
 {
@@ -42,6 +66,7 @@ static void see(void *ctx, const struct fab_sight *sight)
 			      (sight->wrong_crcs & FAB_WRONG_VCRC ? ABI_CAPTURE_WRONG_VCRC
 								  : 0u),
 	};
+	set_ethernet(c->fab, sight, &record);
 	memcpy(room, &record, sizeof(record));
 	memcpy(room + sizeof(record), sight->bytes, kept);
 	/* the first four bits of the LRH are the VL on this link */

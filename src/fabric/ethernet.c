@@ -81,6 +81,11 @@ static unsigned int num_paths(const struct fab_ethernet *eth)
 	return 1u << eth->lmc;
 }
 
+uint16_t fab_ethernet_vlan(const struct fabric *fab, uint16_t number)
+{
+	return fab->ethernet->vlan_id[number & (num_paths(fab->ethernet) - 1)];
+}
+
 static bool is_in(const struct fab_ethernet *eth, unsigned int place, unsigned int path)
 {
 	return !path || eth->joined[place] >> (path - 1) & 1;

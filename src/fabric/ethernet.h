@@ -76,6 +76,8 @@ bool fab_is_ethernet(const struct fabric *fab, int node, int port);
 
 /** fab_ethernet_mac() - the MAC address of station @number */
 void fab_ethernet_mac(const struct fabric *fab, uint16_t number, uint8_t mac[FAB_MAC_BYTES]);
+/** fab_ethernet_vlan() - the id of the VLAN in which @number is a station's, or a group's; 0: untagged */
+uint16_t fab_ethernet_vlan(const struct fabric *fab, uint16_t number);
 /** fab_ethernet_group_mac() - the MAC address of a multicast GID (RFC 2464, section 7) */
 void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES]);
 /** fab_ethernet_gids() - the GID table of a CA's port of Ethernet. Return: how many entries */

@@ -10,6 +10,27 @@
 
 #define WIRE_ROCE_UDP_PORT 4791
 
+#define WIRE_ROCE_HEADERS_MAX (18 + WIRE_GRH_BYTES + 8) /* Ethernet with a tag, IPv6, UDP */
+
+/**
+ * struct wire_roce_headers - what RoCEv2 has in front of the BTH
+ * @vlan_id: 0: no tag
+ * @priority: in the tag: 0 to 7
+ * @grh: the IP header follows from it: IPv4's if both GIDs are mapped IPv4 addresses (A17.4.5.2)
+ */
+struct wire_roce_headers {
+	uint8_t dst_mac[6], src_mac[6];
+	uint16_t vlan_id;
+	uint8_t priority;
+	struct wire_grh grh;
+};
+
+/** wire_roce_headers_encode() - from the Ethernet header to that of UDP
+ *  @bytes: from the BTH to the last pad byte
+ *  @buf: of WIRE_ROCE_HEADERS_MAX
+ *  Return: bytes of the headers */
+size_t wire_roce_headers_encode(const struct wire_roce_headers *h, size_t bytes, void *buf);
+
 /**
  * wire_roce_icrc() - ICRC of a RoCEv2 packet (A17.3.3)
  * @ip: first byte of the IPv4 or IPv6 header; its version nibble decides

@@ -7,6 +7,7 @@ import pytest
 
 from interop.commands import softib
 from interop.fabric import BUILD, Fabric
+from interop.test_capture import Capture, tshark
 from interop.test_rdma_cm import play
 from interop.test_ucx import perftest
 
@@ -109,6 +110,26 @@ def test_perftest(vlans, gid):
     for program in ["ib_write_bw"], ["ib_read_lat"], ["ib_send_lat", "-c", "UD"], ["ib_atomic_lat"]:
         out = vlans.pair(*program, "-x", gid, "-n", "200", "-F")[1]
         assert re.search(rf"GID index\s+: {gid}\n", out), out
+
+
+def test_on_the_wire(vlans):
+    """tshark reads RoCEv2 with the tag of the entry's VLAN, of IPv4 and IPv6, and none without a VLAN."""
+    capture = Capture(vlans, "n1:1")
+    for gid in (0, 7, 14):
+        vlans.pair("ib_send_bw", "-c", "UD", "-x", gid, "-n", "10", "-F")
+        vlans.pair("ib_write_bw", "-x", gid, "-n", "10", "-s", "65536", "-F")
+    out = tshark("-r", capture.end(), "--disable-protocol", "rpcordma", "-o", "ip.check_checksum:TRUE", "-T", "fields",
+                 "-E", "separator=|", *(word for field in ("vlan.id", "ip.src", "ipv6.src", "eth.src", "udp.dstport",
+                                                           "infiniband.bth.opcode", "ip.checksum.status", "_ws.malformed")
+                                        for word in ("-e", field)))
+    rows = [line.split("|") for line in out.splitlines()]
+    local, planned = "fe80::73:69ff:fe00:{}", "fd73:6f66:7469:6203::{}"
+    senders = {(row[0], row[1] or row[2], row[3]) for row in rows}
+    assert senders == {(vlan, address.format(n), f"02:73:69:00:00:0{n}") for n in (1, 2)
+                       for vlan, address in (("", local), ("100", "10.2.0.{}"), ("200", planned))}, senders
+    assert {row[4] for row in rows} == {"4791"} and not any(row[7] for row in rows), rows[:5]
+    assert {"100", "6", "17"} <= {row[5] for row in rows}, "UD, RC WRITE and ACK"
+    assert {row[6] for row in rows if row[1]} == {"1"}, "good"
 
 
 def test_rdma_cm(vlans):

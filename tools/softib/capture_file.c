@@ -14,6 +14,7 @@
 #include "wire/erf.h"
 #include "wire/frame.h"
 #include "wire/pcapng.h"
+#include "wire/roce.h"
 
 #define BATCH_BYTES (256u << 10)
 #define PACKET_BLOCK_MAX                                                                 \
@@ -196,13 +197,47 @@ static struct shown put_frame(struct capture_file *f, const struct abi_capture_r
 	return shown;
 }
 
+/* RDMA on a link of Ethernet, as far as it is within the limit: RoCEv2, with its ICRC and the FCS */
+static struct shown put_roce(struct capture_file *f, const struct abi_capture_record *record,
+			     const uint8_t *bytes, size_t len, uint8_t *to)
+{
+	const size_t bth = WIRE_LRH_BYTES + WIRE_GRH_BYTES;
+	struct wire_roce_headers h = {.vlan_id = record->vlan_id, .priority = bytes[1] >> 4};
+	uint32_t limit = (uint32_t)f->snap, head, frame, padded, icrc = 0;
+	struct shown shown = {.head = WIRE_ERF_ETHERNET_BYTES};
+
+	memcpy(h.dst_mac, record->dst_mac, sizeof(h.dst_mac));
+	memcpy(h.src_mac, record->src_mac, sizeof(h.src_mac));
+	wire_grh_decode(bytes + WIRE_LRH_BYTES, &h.grh);
+	to += shown.head;
+	head = (uint32_t)wire_roce_headers_encode(&h, record->bytes - bth, to);
+	memcpy(to + head, bytes + bth, len - bth);
+	frame = head + record->bytes - (uint32_t)bth;
+	padded = MAX(frame + WIRE_ICRC_BYTES, (uint32_t)FRAME_MIN);
+	shown.whole = padded + FCS_BYTES;
+	if (len == record->bytes) {
+		size_t ip = record->vlan_id ? WIRE_FRAME_OVERHEAD : WIRE_FRAME_MIN;
+
+		wire_roce_icrc(to + ip, frame - ip, &icrc);
+		put_be32(to + frame, record->wrong_crcs & ABI_CAPTURE_WRONG_ICRC ? ~icrc : icrc);
+		memset(to + frame + WIRE_ICRC_BYTES, 0, padded - frame - WIRE_ICRC_BYTES);
+		put_be32(to + padded, wire_fcs(to, padded));
+		to[padded] ^= record->wrong_crcs & ABI_CAPTURE_WRONG_VCRC ? 0xff : 0;
+	}
+	shown.captured = len == record->bytes ? shown.whole : head + (uint32_t)(len - bth);
+	shown.captured = limit ? MIN(limit, shown.captured) : shown.captured;
+	return shown;
+}
+
 static void put_packet(struct capture_file *f, struct interface *interface,
 		       const struct abi_capture_record *record, const uint8_t *bytes,
 		       size_t len)
 {
-	bool is_frame = has_frame(bytes, len);
+	bool is_roce = record->is_roce && len >= WIRE_LRH_BYTES + WIRE_GRH_BYTES;
+	bool is_frame = is_roce || has_frame(bytes, len);
 	uint8_t *p = batch_room(f, PACKET_BLOCK_MAX), *at = p + WIRE_PCAPNG_PACKET_HEAD;
-	struct shown shown = (is_frame ? put_frame : put_packet_bytes)(f, record, bytes, len, at);
+	struct shown shown = (is_roce ? put_roce : is_frame ? put_frame : put_packet_bytes)(f, record, bytes,
+										      len, at);
 	struct wire_pcapng_packet head = {
 		.interface = interface->number,
 		.time_ns = record->time_ns,

@@ -418,6 +418,42 @@ static void roce_icrc_wants_udp(void **state)
 	assert_int_equal(wire_roce_icrc(ip, sizeof(ip), &icrc), -EINVAL);
 }
 
+/* of RoCEv2: IPv4 by mapped GIDs, otherwise IPv6; a tag with the VLAN and the priority */
+static void roce_headers(void **state)
+{
+	static const uint8_t untagged[] = {
+		0x02, 0, 0, 0, 0, 2, 0x02, 0, 0, 0, 0, 1, 0x08, 0x00,			    /* Ethernet */
+		0x45, 0x20, 0, 48, 0, 0, 0x40, 0, 64, 17, 0x26, 0x9b, 10, 0, 0, 1, 10, 0, 0, 2, /* IPv4 */
+		0xd2, 0x34, 0x12, 0xb7, 0, 28, 0, 0,					    /* UDP */
+	};
+	static const uint8_t tagged[] = {
+		0x02, 0, 0, 0, 0, 2, 0x02, 0, 0, 0, 0, 1, 0x81, 0x00, 0x60, 0x64, 0x86, 0xdd,
+		0x62, 0x01, 0x12, 0x34, 0, 28, 17, 64, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+		0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2,
+		0xd2, 0x34, 0x12, 0xb7, 0, 28, 0, 0,
+	};
+	struct wire_roce_headers h = {
+		.dst_mac = {0x02, [5] = 2}, .src_mac = {0x02, [5] = 1},
+		.grh = {.ip_version = 6, .traffic_class = 0x20, .flow_label = 0x11234, .hop_limit = 64,
+			.sgid.raw = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1},
+			.dgid.raw = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}},
+	};
+	uint8_t buf[WIRE_ROCE_HEADERS_MAX];
+
+	assert_int_equal(wire_roce_headers_encode(&h, 16, buf), sizeof(untagged));
+	assert_memory_equal(buf, untagged, sizeof(untagged));
+	h.vlan_id = 100;
+	h.priority = 3;
+	h.grh.sgid = (union wire_gid){.raw = {0xfe, 0x80, [15] = 1}};
+	h.grh.dgid = (union wire_gid){.raw = {0xfe, 0x80, [15] = 2}};
+	assert_int_equal(wire_roce_headers_encode(&h, 16, buf), sizeof(tagged));
+	assert_memory_equal(buf, tagged, sizeof(tagged));
+	h.grh.sgid = (union wire_gid){.raw = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}};
+	h.grh.dgid = (union wire_gid){.raw = {0xff, 0x0e, [10] = 0xff, [11] = 0xff, 239, 1, 2, 3}};
+	assert_int_equal(wire_roce_headers_encode(&h, 16, buf), sizeof(untagged) + 4); /* of a group */
+	assert_int_equal(get_be32(buf + 34), 0xef010203);
+}
+
 static void capture_headers(void **state)
 {
 	uint8_t buf[32];
@@ -515,6 +551,7 @@ int main(void)
 	    cmocka_unit_test(icrc_is_the_crc_of_ethernet),
 	    cmocka_unit_test(vcrc_is_the_division_by_100b),
 	    cmocka_unit_test(roce_icrc_wants_udp),
+	    cmocka_unit_test(roce_headers),
 	    cmocka_unit_test(capture_headers),
 	    cmocka_unit_test(capture_blocks),
 	};
