@@ -25,7 +25,7 @@ const char *const oracle_names[ORACLE_NUM] = {
 	[ORACLE_COUNT] = "count",	[ORACLE_VIOLATION] = "violation",
 	[ORACLE_FENCE] = "fence",	[ORACLE_BOUND] = "bound",
 	[ORACLE_XRC] = "xrc",		[ORACLE_PLACED] = "placed",
-	[ORACLE_TAGS] = "tags",
+	[ORACLE_TAGS] = "tags",		[ORACLE_SDP] = "sdp",
 };
 
 bool sim_sabotage(const struct sim *sim, enum oracle oracle)

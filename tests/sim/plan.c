@@ -306,7 +306,7 @@ void plan_make(struct plan *p, uint64_t seed, int kind)
 					   3 * NSEC_PER_SEC};
 	struct rng r = {seed * 2 + 1}, more = {seed * 2}, lids = {~seed},
 		   violations = {seed ^ 0x5bd1e995}, rd = {seed ^ 0x52440000}, pairs = {seed ^ 0x70610000},
-		   registration = {seed ^ 0x52470000};
+		   registration = {seed ^ 0x52470000}, sdp = {seed ^ 0x53440000};
 
 	memset(p, 0, sizeof(*p));
 	p->seed = seed;
@@ -335,6 +335,7 @@ void plan_make(struct plan *p, uint64_t seed, int kind)
 	if (p->violations)
 		draw_violations(&violations, p);
 	p->rd = rng_chance(&rd, 25);
+	p->sdp = rng_chance(&sdp, 40);
 	p->fast_registration = rng_chance(&registration, 25);
 	for (int i = 0; i < PLAN_PAIRS; i++)
 		p->pair[i] = rng_chance(&pairs, 30);
@@ -404,12 +405,13 @@ static void print_conn(const struct plan_conn *c, int index)
 
 void plan_print(const struct plan *p)
 {
-	printf("seed %" PRIu64 ": %s on %s, %d programs%s%s%s%s%s%s%s%s%s%s%s, LMC %u, window %" PRIu64
+	printf("seed %" PRIu64 ": %s on %s, %d programs%s%s%s%s%s%s%s%s%s%s%s%s, LMC %u, window %" PRIu64
 	       " ns\n",
 	       p->seed, plan_kind_names[p->kind], p->topology, p->num_programs,
 	       p->lanes ? ", lanes" : "", p->sleepy ? ", sleepy" : "",
 	       p->standby ? ", standby" : "", p->multicast ? ", multicast" : "",
 	       p->windows ? ", windows" : "", p->rd ? ", reliable datagrams" : "",
+	       p->sdp ? ", SDP" : "",
 	       p->pair[0] ? ", memory windows" : "",
 	       p->pair[1] ? ", XRC" : "", p->pair[2] ? ", FLUSH" : "",
 	       p->pair[3] ? ", tag matching" : "",

@@ -182,6 +182,7 @@ struct plan {
 	bool windows;
 	bool violations;
 	bool rd; /* nodes exchange reliable datagrams */
+	bool sdp; /* nodes have connections of SDP */
 	bool fast_registration; /* nodes register regions by requests */
 	bool pair[PLAN_PAIRS]; /* programs use memory windows; XRC; ATOMIC WRITE and FLUSH; tag
 			       * matching (pair.c) */

@@ -17,6 +17,7 @@
  *   client.c    questions to the administrator, by MADs and RMPP
  *   pair.c      pairs of programs that use memory windows, XRC, FLUSH, tags
  *   reg.c       regions that requests register
+ *   sdp.c       connections of SDP
  *   group.c     programs in a multicast group
  *   fault.c     faults as they happen
  *   oracle.c    what must hold after every event, and how it is reported
@@ -61,6 +62,7 @@ enum oracle {
 	ORACLE_PLACED,	   /* what was before a flag, or a FLUSH that completed, is in memory */
 	ORACLE_TAGS,	   /* a message goes into the first buffer that matches its tag */
 	ORACLE_FENCE,	   /* a fenced request waits for the answers before it */
+	ORACLE_SDP,	   /* streams of SDP arrive whole, and both ends agree on their end */
 	ORACLE_NUM
 };
 extern const char *const oracle_names[ORACLE_NUM];
@@ -103,6 +105,8 @@ struct sim_result {
 	uint64_t by_lane, by_window; /* packets, requests */
 	uint32_t errors, reconnects, lost;
 	uint32_t violations; /* that ended as they had to */
+	uint64_t sdp_bytes;
+	uint32_t sdp_closed, sdp_moves, sdp_lost; /* connections: closed in order, followed by others, lost */
 };
 
 struct sim {
@@ -172,6 +176,14 @@ void rds_begin_calm(struct sim *sim);
 /** rds_done() - all messages have ended, and those that succeeded have arrived */
 bool rds_done(struct sim *sim);
 void rds_stop(struct sim *sim);
+
+/* --- SDP (sdp.c) --- */
+
+void sdps_start(struct sim *sim);
+void sdps_begin_calm(struct sim *sim);
+/** sdps_done() - all connections have begun and ended */
+bool sdps_done(struct sim *sim);
+void sdps_stop(struct sim *sim);
 
 /* --- faults (fault.c) --- */
 

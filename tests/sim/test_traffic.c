@@ -29,6 +29,27 @@ static void a_run_has_traffic_and_faults_have_effects(void **state)
 	assert_in_range(windows, 20, UINT32_MAX);
 }
 
+static void streams_of_sdp_flow_and_break(void **state)
+{
+	uint64_t bytes = 0;
+	uint32_t closed = 0, moves = 0, lost = 0;
+	struct sim_result r;
+
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct sim_options o = options(seed, seed % 2 ? KIND_PACKETS : KIND_LINKS);
+
+		passes(&o, &r);
+		bytes += r.sdp_bytes;
+		closed += r.sdp_closed;
+		moves += r.sdp_moves;
+		lost += r.sdp_lost;
+	}
+	assert_in_range(bytes, 200000, UINT32_MAX);
+	assert_in_range(closed, 10, UINT32_MAX);
+	assert_in_range(moves, 3, UINT32_MAX);
+	assert_in_range(lost, 1, UINT32_MAX);
+}
+
 static void programs_break_rules(void **state)
 {
 	uint32_t violations = 0;
@@ -47,6 +68,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_run_has_traffic_and_faults_have_effects),
+		cmocka_unit_test(streams_of_sdp_flow_and_break),
 		cmocka_unit_test(programs_break_rules),
 	};
 

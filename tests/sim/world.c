@@ -257,6 +257,7 @@ static void run_traffic(struct sim *sim)
 	rds_start(sim);
 	pairs_start(sim);
 	regs_start(sim);
+	sdps_start(sim);
 	faults_start(sim);
 	run_until(sim, 3600 * NSEC_PER_SEC, traffic_over);
 	faults_stop(sim);
@@ -270,12 +271,13 @@ static void run_traffic(struct sim *sim)
 	rds_begin_calm(sim);
 	pairs_begin_calm(sim);
 	regs_begin_calm(sim);
+	sdps_begin_calm(sim);
 }
 
 static bool all_done(struct sim *sim)
 {
 	return conns_done(sim) && clients_done(sim) && groups_done(sim) && rds_done(sim) &&
-	       pairs_done(sim) && regs_done(sim);
+	       pairs_done(sim) && regs_done(sim) && sdps_done(sim);
 }
 
 static void finish(struct sim *sim)
@@ -284,12 +286,13 @@ static void finish(struct sim *sim)
 
 	if (!run_until(sim, FINISH_NS, all_done)) {
 		conns_describe_undone(sim, text, sizeof(text));
-		sim_fail(sim, ORACLE_RELIABLE, "not finished:%s%s%s%s%s%s", text,
+		sim_fail(sim, ORACLE_RELIABLE, "not finished:%s%s%s%s%s%s%s", text,
 			 clients_done(sim) ? "" : " clients",
 			 groups_done(sim) ? "" : " groups",
 			 rds_done(sim) ? "" : " reliable datagrams",
 			 pairs_done(sim) ? "" : " pairs",
-			 regs_done(sim) ? "" : " registration");
+			 regs_done(sim) ? "" : " registration",
+			 sdps_done(sim) ? "" : " SDP");
 	}
 	fab_fold(sim->fab);
 	oracle_counters(sim);
@@ -321,6 +324,7 @@ static void take_down(struct sim *sim)
 	rds_stop(sim);
 	pairs_stop(sim);
 	regs_stop(sim);
+	sdps_stop(sim);
 	oracle_losses(sim);
 	groups_stop(sim);
 	clients_stop(sim);
