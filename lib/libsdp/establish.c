@@ -222,6 +222,7 @@ static int ask_for(const struct connecting *c, int session, const int pair[2], i
 static int connect_by(const struct connecting *c, int session, int *tcp)
 {
 	const bool pending = is_nonblocking(c->fd);
+	struct sdp_connecting_options saved;
 	int pair[2], ret, returned = -1;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
@@ -237,8 +238,11 @@ static int connect_by(const struct connecting *c, int session, int *tcp)
 		return ret;
 	}
 	sdp_copy_options(c->fd, pair[0]);
+	sdp_save_options(c->fd, &saved);
 	ret = sdp_take_place(c->fd, pair[0]);
 	sdp_memory_keep(c->fd, returned, 0);
+	if (!ret)
+		sdp_restore_options(c->fd, &saved);
 	return !ret && pending ? -EINPROGRESS : ret;
 }
 
@@ -375,6 +379,8 @@ int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
 	sdp_address_map(&names->peer, family);
 	ret = sdp_name_set(new, &made);
 	sdp_memory_keep(new, memory, 1);
+	if (!ret)
+		sdp_inherit_options(fd, new);
 	if (ret) {
 		close(new);
 		return fail(ret);

@@ -109,6 +109,30 @@ void sdp_memory_note_linger(int fd)
 	sdp_memory_leave(fd);
 }
 
+void sdp_memory_set_keep(int fd, enum sdp_keep which, uint32_t value)
+{
+	struct sdp_memory *m = sdp_memory_enter(fd);
+
+	if (!m)
+		return;
+	if (sdp_memory_is_of(m, fd))
+		atomic_store(&m->memory->half[m->side].keep[which], value);
+	sdp_memory_leave(fd);
+}
+
+uint32_t sdp_memory_keep_of(int fd, enum sdp_keep which)
+{
+	struct sdp_memory *m = sdp_memory_enter(fd);
+	uint32_t value = 0;
+
+	if (!m)
+		return 0;
+	if (sdp_memory_is_of(m, fd))
+		value = atomic_load(&m->memory->half[m->side].keep[which]);
+	sdp_memory_leave(fd);
+	return value;
+}
+
 static void replace(int fd, struct sdp_memory *m)
 {
 	struct sdp_memory *old = atomic_exchange(&table[fd], m);

@@ -223,6 +223,13 @@ bool sdp_memory_has_error(int fd);
  *  time of 0) */
 void sdp_memory_note_linger(int fd);
 
+/** enum sdp_keep - TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT of a connection */
+enum sdp_keep { SDP_KEEP_IDLE, SDP_KEEP_INTERVAL, SDP_KEEP_COUNT, SDP_KEEP_NUM };
+/** sdp_memory_set_keep(), sdp_memory_keep_of() - store one in the shared memory of connection @fd, and read it. 0:
+ *  none is stored */
+void sdp_memory_set_keep(int fd, enum sdp_keep which, uint32_t value);
+uint32_t sdp_memory_keep_of(int fd, enum sdp_keep which);
+
 /* --- stream.c --- */
 
 /** sdp_write(), sdp_read() - perform sendmsg(2) and recvmsg(2) with the result *@n. Return: false: nothing
@@ -289,5 +296,14 @@ int sdp_setsockopt(int fd, int level, int option, const void *value, socklen_t l
 /** sdp_copy_options() - copy the options that the program has set on the TCP socket @from to @to, the SDP
  *  socket that replaces it */
 void sdp_copy_options(int from, int to);
+/** sdp_inherit_options() - the same of connection @to, which the listener @from has accepted */
+void sdp_inherit_options(int from, int to);
+/** struct sdp_connecting_options - those of a TCP socket that its Unix socket does not keep */
+struct sdp_connecting_options {
+	uint32_t keep[SDP_KEEP_NUM];
+};
+/** sdp_save_options(), sdp_restore_options() - before a connection takes the place of a TCP socket, and behind */
+void sdp_save_options(int fd, struct sdp_connecting_options *saved);
+void sdp_restore_options(int fd, const struct sdp_connecting_options *saved);
 
 #endif

@@ -43,6 +43,8 @@ enum abi_sdp_op {
 	 * A second descriptor may go with the request: a TCP socket. If the peer has no SDP,
 	 * softibd connects it, and carries its bytes. */
 	ABI_SDP_CONNECT = 3,
+	/* With a descriptor: a connection of the program's. Its options are these from now on. */
+	ABI_SDP_OPTIONS = 4,
 };
 
 enum abi_sdp_flags {
@@ -90,11 +92,21 @@ union abi_sdp_address {
 	struct sockaddr_in6 in6;
 };
 
+/** struct abi_sdp_options - what socket options say of a connection. Keepalive in seconds, off if
+ *  @keep_idle_s is 0; @send_bytes, @receive_bytes: SO_SNDBUF and SO_RCVBUF, as the program has set them; 0: not */
+struct abi_sdp_options {
+	uint32_t keep_idle_s, keep_interval_s, keep_count;
+	uint32_t send_bytes, receive_bytes;
+};
+
 struct abi_sdp_request {
 	uint32_t op;	/* enum abi_sdp_op */
 	uint32_t flags; /* BIND: enum abi_sdp_flags */
 	int32_t number; /* LISTEN: backlog; CONNECT: bytes under way, with ABI_SDP_PENDING */
-	union abi_sdp_address address; /* BIND, CONNECT */
+	union {
+		union abi_sdp_address address; /* BIND, CONNECT */
+		struct abi_sdp_options options; /* OPTIONS */
+	};
 };
 
 /** struct abi_sdp_names - the addresses of both ends. Of a connection that a TCP socket has

@@ -61,6 +61,7 @@ struct abi_sdp_half {
 	_Atomic uint32_t writes_much;	  /* a lease would be of use */
 	_Atomic uint32_t writer_sleeps;	  /* until there is room, or the lease ends; futex */
 	_Atomic uint32_t resets;	  /* close() is a reset: SO_LINGER says so */
+	_Atomic uint32_t keep[3];	  /* TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT; 0: not set. For libraries alone */
 	/* --- written by the receiver's processes; without a lease, by softibd --- */
 	alignas(64) _Atomic uint64_t head;
 	_Atomic uint32_t reader;	  /* lock, as `writer` */

@@ -456,6 +456,25 @@ static int do_connect(struct session *s, const struct abi_sdp_request *request, 
 	return sdp_socket_connect(s->socket, &request->address.any, stream);
 }
 
+/* Return: 0; -errno */
+static int do_options(struct session *s, const struct abi_sdp_request *request, int fd)
+{
+	const struct abi_sdp_options *o = &request->options;
+	const struct sdp_options options = {.keep_idle_s = o->keep_idle_s,
+					    .keep_interval_s = o->keep_interval_s,
+					    .keep_count = o->keep_count,
+					    .send_bytes = o->send_bytes,
+					    .receive_bytes = o->receive_bytes};
+	struct sockaddr_un name;
+	socklen_t len = sizeof(name);
+
+	if (!is_socket(fd, AF_UNIX) || (o->keep_idle_s && (!o->keep_interval_s || !o->keep_count)))
+		return -EINVAL;
+	if (getsockname(fd, (struct sockaddr *)&name, &len))
+		return -errno;
+	return sdp_set_options(s->endpoint->rt, &name, len, &options);
+}
+
 static int serve_request(struct session *s, const struct abi_sdp_request *request, int *fds)
 {
 	struct rdma_addr addr = {.src_addr = {0}};
@@ -468,6 +487,8 @@ static int serve_request(struct session *s, const struct abi_sdp_request *reques
 		ret = do_listen(s, request->number);
 	else if (request->op == ABI_SDP_CONNECT)
 		ret = do_connect(s, request, fds);
+	else if (request->op == ABI_SDP_OPTIONS)
+		ret = do_options(s, request, fds[0]);
 	if (!ret && request->op == ABI_SDP_CONNECT)
 		return 0; /* on_connected() will answer */
 	addr.src_addr = *sdp_socket_address(s->socket);

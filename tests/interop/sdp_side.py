@@ -257,6 +257,45 @@ def call_digest():
     say("same", receive(sock) == hashlib.sha256(data).digest())
 
 
+BUFFERS = [(socket.SOL_SOCKET, socket.SO_SNDBUF), (socket.SOL_SOCKET, socket.SO_RCVBUF),
+           (socket.SOL_SOCKET, socket.SO_KEEPALIVE), (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE),
+           (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL), (socket.IPPROTO_TCP, socket.TCP_KEEPCNT)]
+
+
+def serve_options():
+    """A listener's options are those of what it accepts."""
+    server = listener()
+    for option, value in zip(BUFFERS[:3], (50000, 60000, 1)):
+        server.setsockopt(*option, value)
+    sock, _ = server.accept()
+    say(*(sock.getsockopt(*option) for option in BUFFERS[:3]))
+    sock.recv(1)
+
+
+def call_kept_options():
+    """What is set before connect() is there afterwards, and in a child."""
+    sock = socket.socket(FAMILY)
+    for option, value in zip(BUFFERS, (90000, 40000, 1, 500, 20, 4)):
+        sock.setsockopt(*option, value)
+    before = [sock.getsockopt(*option) for option in BUFFERS]
+    sock.connect((ADDRESS, PORT))
+    say(before == [sock.getsockopt(*option) for option in BUFFERS], *before)
+    sock.sendall(b"x")
+
+
+def call_keepalive():
+    """Nobody sends anything. The peer is to be missed in three seconds."""
+    sock = socket.create_connection((ADDRESS, PORT))
+    sock.sendall(b"x")
+    for option, value in zip(BUFFERS[2:], (1, 1, 1, 2)):
+        sock.setsockopt(*option, value)
+    say("waits")
+    try:
+        say("ended", sock.recv(1))
+    except OSError as error:
+        say("ended", errno.errorcode[error.errno])
+
+
 def serve_echo():
     """Send back what comes, until its end."""
     sock, _ = listener().accept()

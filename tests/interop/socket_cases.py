@@ -373,7 +373,8 @@ OPTIONS = [(socket.SOL_SOCKET, "SO_KEEPALIVE", 1), (socket.SOL_SOCKET, "SO_REUSE
            (socket.IPPROTO_TCP, "TCP_SYNCNT", 5), (socket.IPPROTO_TCP, "TCP_LINGER2", 9),
            (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 0), (socket.IPPROTO_TCP, "TCP_KEEPCNT", 1000),
            (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 40000), (socket.IPPROTO_TCP, "TCP_NOTSENT_LOWAT", 4096),
-           (socket.IPPROTO_TCP, "TCP_CORK", 0), (socket.IPPROTO_IP, "IP_TOS", 16), (socket.IPPROTO_IP, "IP_TTL", 33)]
+           (socket.IPPROTO_TCP, "TCP_CORK", 0), (socket.SOL_SOCKET, "SO_SNDBUF", 100000),
+           (socket.SOL_SOCKET, "SO_RCVBUF", 70000), (socket.SOL_SOCKET, "SO_SNDBUF", 1), (socket.IPPROTO_IP, "IP_TOS", 16), (socket.IPPROTO_IP, "IP_TTL", 33)]
 FIXED = ["SO_TYPE", "SO_PROTOCOL", "SO_DOMAIN", "SO_ERROR", "SO_ACCEPTCONN"]
 
 

@@ -245,6 +245,42 @@ def test_receive_buffers_are_resized(pair):
     assert data.count(str(32768 + 16)) >= 16 and data.count(str(8192 + 16)) >= 20, data
 
 
+def test_options_are_kept(pair):
+    """Buffers and keepalive, by SDP as by TCP: those that were set before connect(), and a listener's."""
+    seen = []
+    for options, address in ((SDP, IPV4), ((), "127.0.0.1")):
+        server = Server(pair, "serve_options", address, options=options)
+        client = server.call("call_kept_options", address, options=options)
+        assert client.startswith("True "), client
+        seen.append((client, server.end()))
+    assert seen[0] == seen[1]
+
+
+def test_a_buffer_asks_for_larger_messages(pair):
+    """The client has set SO_SNDBUF, and sends a byte: it asks at once for the receive buffers that fit (ChRcvBuf)."""
+    capture = Capture(pair, "n2:1")
+    server = Server(pair, "serve_options")
+    server.call("call_kept_options")
+    server.end()
+    mids, malformed = messages_of(capture.end())
+    assert not malformed and mids.count("0x0b") >= 1, mids
+
+
+def test_keepalive(pair):
+    """A cable is pulled while nothing is sent, and nobody would ever know."""
+    server = Server(pair, "serve_death")
+    client = pair.start("n2", "python3", SIDE, "call_keepalive", IPV4, Server.port, options=SDP)
+    assert server.process.stdout.readline() == "connected\n"
+    assert client.stdout.readline() == "waits\n"
+    pair.softib("link", "n1:1", "down")
+    try:
+        assert pair.finish(client) == "ended ETIMEDOUT\n"
+    finally:
+        pair.softib("link", "n1:1", "up")
+        pair.softib("wait")
+    kill(server.process)
+
+
 def move(fabric, node):
     """How many connections of the node begin to move."""
     return fabric.json("sdp", "move", node)["connections"]
@@ -552,7 +588,7 @@ def test_iperf3(pair, how):
 class Raw:
     """A connection of the "sdp" socket, by which anything can be said."""
     KIND = 5  # ABI_OPEN_SDP
-    BIND, LISTEN, CONNECT = 1, 2, 3
+    BIND, LISTEN, CONNECT, OPTIONS = 1, 2, 3, 4
     PENDING = 4  # ABI_SDP_PENDING
 
     def __init__(self, fabric, version=ABI_VERSION, node=b"n1"):
@@ -590,7 +626,9 @@ def test_what_programs_may_not_say(pair):
     for op, address, fds in ((9, raw.address(), ()), (raw.BIND, b"", ()), (raw.BIND, raw.address("10.9.9.9"), ()),
                              (raw.BIND, raw.address(), (reading,)), (raw.BIND, raw.address(), (reading, writing)),
                              (raw.CONNECT, raw.address(), ()), (raw.CONNECT, raw.address(), (writing,)),
-                             (raw.CONNECT, b"", (stream[0].fileno(),))):
+                             (raw.CONNECT, b"", (stream[0].fileno(),)), (raw.OPTIONS, b"", ()),
+                             (raw.OPTIONS, b"", (writing,)), (raw.OPTIONS, b"", (stream[0].fileno(),)),
+                             (raw.OPTIONS, b"\1", (stream[0].fileno(),))):
         assert raw.ask(op, address, fds) < 0, op
     for number, fds in ((-1, stream[:1]), (1 << 21, stream[:1]), (0, stream)):
         assert raw.ask(raw.CONNECT, raw.address(port=1), [s.fileno() for s in fds], number, raw.PENDING) == -22

@@ -117,6 +117,7 @@ struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int f
 	rt_work_init(&c->turn, take_turn);
 	rt_tree_node_init(&c->by_qp);
 	sdp_move_init(c);
+	sdp_options_init(c);
 	c->fabric = sdp_fabric(rt);
 	list_add_tail(&c->node, &c->fabric->connections);
 	c->fabric->stats.connections++;
@@ -153,12 +154,14 @@ void sdp_conn_begin(struct sdp_conn *c)
 	c->established = true;
 	c->socket = NULL;
 	sdp_stream_open(c);
+	sdp_options_begin(c);
 	sdp_conn_wake(c);
 }
 
 void sdp_conn_destroy(struct sdp_conn *c)
 {
 	sdp_move_end(c);
+	rt_timer_disarm(&c->keep_timer);
 	rt_work_cancel(&c->turn);
 	rt_tree_remove(&c->by_qp);
 	if (c->established)

@@ -201,6 +201,7 @@ static void take_over(struct sdp_conn *c, struct sdp_conn *next)
 	next->tx_eof = c->tx_eof;
 	next->rx_eof = c->rx_eof;
 	next->writes_ended = c->writes_ended;
+	next->options = c->options;
 	sdp_channel_move(c, next);
 	c->next = next->before = NULL;
 	sdp_conn_begin(next);

@@ -8,6 +8,7 @@
  *  memory.c	memory that is lent to the peer
  *  stream.c	bytes between the program's socket and the state machine
  *  move.c	a stream that moves to a new connection
+ *  options.c	keepalive, and other options of sockets
  *  channel.c	memory that the programs at both ends of a connection share
  *  ring.c	when they may use it
  */
@@ -19,6 +20,7 @@
 #include "abi/sdp_ring.h"
 #include "runtime/posix/rt_posix.h"
 #include "runtime/tree.h"
+#include "sdp/keepalive.h"
 #include "sdp/sdp.h"
 #include "ulp/sdp/socket.h"
 
@@ -155,6 +157,12 @@ struct sdp_conn {
 	bool reading;
 	struct sdp_lent lent;
 	struct sdp_channel *channel; /* NULL: none */
+	/* --- options.c --- */
+	struct sdp_options options;
+	struct sdp_keepalive keep;
+	struct rt_timer keep_timer;
+	struct ib_cqe probe_cqe;
+	bool probing; /* one is under way */
 	/* --- stream.c --- */
 	int fd;		/* this side's end of the stream */
 	int program_fd; /* the program's, until it is handed over; -1 */
@@ -220,6 +228,14 @@ bool sdp_move_step(struct sdp_conn *c);
 void sdp_move_ready(struct sdp_conn *next);
 /** sdp_move_end() - @c is being destroyed */
 void sdp_move_end(struct sdp_conn *c);
+
+/* --- options.c --- */
+
+void sdp_options_init(struct sdp_conn *c);
+/** sdp_options_begin() - they are in effect from now on: both ends are in RTS */
+void sdp_options_begin(struct sdp_conn *c);
+/** sdp_options_heard() - a message of the peer has come */
+void sdp_options_heard(struct sdp_conn *c);
 
 /* --- note.c: events of the trace --- */
 

@@ -26,6 +26,7 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 	if (failed(c, wc))
 		return;
 	c->fabric->stats.rx_messages++;
+	sdp_options_heard(c);
 	error = sdp_received(&c->sdp, b->index, b->bytes, wc->byte_len, &input);
 	trace_sdp_receive(sdp_trace_at(c), sdp_trace_qpn(c), sdp_trace_message(b->bytes[0]),
 			  wc->byte_len, error);
@@ -200,7 +201,7 @@ static int open_qp(struct sdp_conn *c)
 	struct ib_qp_init_attr init = {
 		.send_cq = c->cq,
 		.recv_cq = c->cq,
-		.cap = {.max_send_wr = SDP_SENDS + WRITES_MAX + 1,
+		.cap = {.max_send_wr = SDP_SENDS + WRITES_MAX + 2, /* a READ, a probe */
 			.max_recv_wr = SDP_SLOTS,
 			.max_send_sge = 1,
 			.max_recv_sge = 1},
@@ -221,7 +222,7 @@ static int open_qp(struct sdp_conn *c)
 
 int sdp_queue_open(struct sdp_conn *c)
 {
-	struct ib_cq_init_attr attr = {.cqe = SDP_SLOTS + SDP_SENDS + WRITES_MAX + 1};
+	struct ib_cq_init_attr attr = {.cqe = SDP_SLOTS + SDP_SENDS + WRITES_MAX + 2};
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 

@@ -11,6 +11,8 @@
 #ifndef SOFTIB_ULP_SDP_SOCKET_H
 #define SOFTIB_ULP_SDP_SOCKET_H
 
+#include <sys/un.h>
+
 #include "rdma/rdma_cm.h"
 
 /** struct sdp_socket - bound, listening or connecting; connections live on their own */
@@ -79,6 +81,19 @@ int sdp_socket_listen(struct sdp_socket *s, int backlog);
  * rdma_resolve_addr()
  */
 int sdp_socket_connect(struct sdp_socket *s, const struct sockaddr *addr, int fd);
+
+/** struct sdp_options - of a connection. @keep_idle_s: seconds without a word of the peer until the first
+ *  probe; 0: none; @keep_interval_s, @keep_count: of probes; @send_bytes, @receive_bytes: what the
+ *  program has asked for by SO_SNDBUF and SO_RCVBUF; 0: nothing */
+struct sdp_options {
+	u32 keep_idle_s, keep_interval_s, keep_count;
+	u32 send_bytes, receive_bytes;
+};
+
+/** sdp_set_options() - of the connection whose program's end has the abstract name @name, of @bytes. 0;
+ *  -ENOTCONN: there is none */
+int sdp_set_options(struct rt *rt, const struct sockaddr_un *name, socklen_t bytes,
+		    const struct sdp_options *options);
 
 /** sdp_move_all() - move the streams of the node @node's connections to new ones, by new paths. Their peers
  *  must agree within 10 s, or they end. Return: how many begin to move */
