@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 #include <unistd.h>
 
 #include "sdp_private.h"
@@ -70,7 +71,7 @@ static int bind_for_sdp(int fd, const union abi_sdp_address *address, bool tcp)
 		return ret;
 	}
 	sdp_copy_options(fd, session);
-	ret = sdp_take_place(fd, session);
+	ret = sdp_take_place(fd, session, -1);
 	if (!ret)
 		sdp_note_bound(fd);
 	return ret;
@@ -181,11 +182,11 @@ static int fill(int fd)
 
 /** struct connecting - a call of connect(). @fd: the program's descriptor, a TCP socket of @family.
  *  @may_fall_back: TCP may be tried if the peer does not speak SDP. @has_address: the program has bound
- *  the socket to an address */
+ *  the socket to an address. @pending: connect() does not wait */
 struct connecting {
 	int fd, family;
 	uint8_t flags;
-	bool may_fall_back, has_address;
+	bool may_fall_back, has_address, pending;
 	const union abi_sdp_address *address;
 };
 
@@ -198,7 +199,7 @@ static int ask_for(const struct connecting *c, int session, const int pair[2], i
 	const int fds[2] = {pair[1], c->fd};
 	int ret;
 
-	if (is_nonblocking(c->fd)) {
+	if (c->pending) {
 		name.kind = SDP_PENDING;
 		request.flags = ABI_SDP_PENDING;
 		request.number = fill(pair[0]);
@@ -221,7 +222,6 @@ static int ask_for(const struct connecting *c, int session, const int pair[2], i
  * -errno: the descriptor is not changed */
 static int connect_by(const struct connecting *c, int session, int *tcp)
 {
-	const bool pending = is_nonblocking(c->fd);
 	struct sdp_connecting_options saved;
 	int pair[2], ret, returned = -1;
 
@@ -239,11 +239,69 @@ static int connect_by(const struct connecting *c, int session, int *tcp)
 	}
 	sdp_copy_options(c->fd, pair[0]);
 	sdp_save_options(c->fd, &saved);
-	ret = sdp_take_place(c->fd, pair[0]);
+	ret = sdp_take_place(c->fd, pair[0], -1);
 	sdp_memory_keep(c->fd, returned, 0);
 	if (!ret)
 		sdp_restore_options(c->fd, &saved);
-	return !ret && pending ? -EINPROGRESS : ret;
+	return !ret && c->pending ? -EINPROGRESS : ret;
+}
+
+/* The peer is connected: is the descriptor still the stream @stream? */
+static int finish_in_place(const struct connecting *c, int stream, int memory,
+			   const struct sdp_connecting_options *saved)
+{
+	if (!sdp_is_same(c->fd, stream)) {
+		if (memory >= 0)
+			close(memory);
+		return -ECONNABORTED;
+	}
+	sdp_memory_keep(c->fd, memory, 0);
+	sdp_restore_options(c->fd, saved);
+	return 0;
+}
+
+/* As connect_by(), but the stream takes the place of the socket at once: another thread would else find a
+ * TCP socket that is not connected, while the peer has already accepted and, perhaps, ended the
+ * connection. If there is none, @original takes the place again, which costs a second walk through
+ * /proc/self; so this is for processes that have several threads. Another thread may close or replace the
+ * descriptor meanwhile; then that is left alone. */
+static int connect_in_place(const struct connecting *c, int session, int original, int pair[2])
+{
+	struct sdp_connecting_options saved;
+	int returned = -1, ret, stream = fcntl(pair[0], F_DUPFD_CLOEXEC, 0);
+
+	if (stream < 0)
+		return -errno;
+	sdp_copy_options(c->fd, stream);
+	sdp_save_options(c->fd, &saved);
+	ret = sdp_take_place(c->fd, stream, original);
+	if (!ret)
+		ret = ask_for(c, session, pair, &returned);
+	if (!ret)
+		return finish_in_place(c, pair[0], returned, &saved);
+	if (returned >= 0)
+		close(returned);
+	if (sdp_is_same(c->fd, pair[0]))
+		sdp_take_place(c->fd, fcntl(original, F_DUPFD_CLOEXEC, 0), -1);
+	return ret;
+}
+
+static int connect_among_threads(const struct connecting *c, int session)
+{
+	int pair[2], ret, original = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
+
+	if (original < 0)
+		return -errno;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		ret = -errno;
+		close(original);
+		return ret;
+	}
+	ret = connect_in_place(c, session, original, pair);
+	close(pair[0]);
+	close(pair[1]);
+	close(original);
+	return ret;
 }
 
 /* Make the descriptor a TCP socket again, which can be connected. Return: 0; -errno */
@@ -261,7 +319,7 @@ static int become_tcp(int fd, const struct sdp_name *name)
 		sdp_libc.setsockopt(tcp, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
 	if (name->flags & SDP_V6ONLY)
 		sdp_libc.setsockopt(tcp, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	return sdp_take_place(fd, tcp);
+	return sdp_take_place(fd, tcp, -1);
 }
 
 /* connect() of a socket whose connection attempt is under way or has failed, with the errors of Linux: the
@@ -288,6 +346,7 @@ static int connect_bound(int fd, const struct sdp_name *name, const struct socka
 				     .family = name->names.local.any.sa_family,
 				     .flags = name->flags,
 				     .has_address = !sdp_address_is_any(&name->names.local),
+				     .pending = is_nonblocking(fd),
 				     .address = &address};
 	int tcp = -1, ret;
 
@@ -303,7 +362,7 @@ static int connect_bound(int fd, const struct sdp_name *name, const struct socka
 	if (tcp < 0)
 		return fail(ret);
 	sdp_copy_options(fd, tcp);
-	ret = sdp_take_place(fd, tcp);
+	ret = sdp_take_place(fd, tcp, -1);
 	return ret ? fail(ret) : sdp_libc.connect(fd, addr, len);
 }
 
@@ -334,10 +393,12 @@ int sdp_connect(int fd, const struct sockaddr *addr, socklen_t len)
 		return sdp_libc.connect(fd, addr, len);
 	c.may_fall_back = use == SDP_USE_BOTH;
 	c.flags = flags_of(fd);
+	c.pending = is_nonblocking(fd);
 	session = sdp_session_open();
 	ret = session;
 	if (session >= 0) {
-		ret = connect_by(&c, session, NULL);
+		ret = c.pending || __libc_single_threaded ? connect_by(&c, session, NULL)
+							     : connect_among_threads(&c, session);
 		close(session);
 	}
 	if (!ret)

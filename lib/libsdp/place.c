@@ -26,7 +26,8 @@ struct registration {
 /** struct found - what has to be changed when the socket is replaced */
 struct found {
 	struct registration *registrations;
-	int *copies; /* the duplicates of the descriptor */
+	int *copies; /* the duplicates of the descriptor, but for... */
+	int spare;   /* ...this one */
 	size_t num_registrations, num_copies;
 };
 
@@ -36,6 +37,13 @@ static bool is_same(int fd, const struct stat *socket)
 
 	return !fstat(fd, &it) && it.st_ino == socket->st_ino &&
 	       it.st_dev == socket->st_dev;
+}
+
+bool sdp_is_same(int fd, int other)
+{
+	struct stat socket;
+
+	return !fstat(other, &socket) && is_same(fd, &socket);
 }
 
 bool sdp_is_epoll(int fd)
@@ -123,7 +131,7 @@ static int look_at(int fd, const struct stat *socket, struct found *found)
 {
 	struct stat it;
 
-	if (fstat(fd, &it))
+	if (fd == found->spare || fstat(fd, &it))
 		return 0;
 	if (it.st_ino == socket->st_ino && it.st_dev == socket->st_dev)
 		return add_copy(found, fd);
@@ -145,9 +153,9 @@ static int look_at_all(const struct stat *socket, struct found *found)
 	return ret;
 }
 
-static int take_all(int fd, int other, const struct stat *socket)
+static int take_all(int fd, int other, int spare, const struct stat *socket)
 {
-	struct found found = {0};
+	struct found found = {.spare = spare};
 	int ret = look_at_all(socket, &found);
 
 	if (!ret)
@@ -166,7 +174,7 @@ static int take_all(int fd, int other, const struct stat *socket)
 	return ret;
 }
 
-int sdp_take_place(int fd, int other)
+int sdp_take_place(int fd, int other, int spare)
 {
 	const int status = fcntl(fd, F_GETFL);
 	struct stat socket;
@@ -176,7 +184,7 @@ int sdp_take_place(int fd, int other)
 	    fcntl(other, F_SETFL, status & (O_NONBLOCK | O_ASYNC)))
 		ret = -errno;
 	else
-		ret = take_all(fd, other, &socket);
+		ret = take_all(fd, other, spare, &socket);
 	close(other);
 	return ret;
 }

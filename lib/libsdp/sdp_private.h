@@ -163,10 +163,13 @@ int sdp_put(void *to, socklen_t *len, const void *from, socklen_t bytes, bool wh
 /**
  * sdp_take_place() - replace the socket of descriptor @fd by the socket @other, and close @other
  * Duplicates of @fd in this process are replaced, too, and epoll instances watch the new socket with
- * the same events and data. Duplicates in other processes are not changed.
+ * the same events and data. Duplicates in other processes are not changed, nor is @spare, by which the caller keeps
+ * the old socket; -1: none.
  * Return: 0; -errno
  */
-int sdp_take_place(int fd, int other);
+int sdp_take_place(int fd, int other, int spare);
+/** sdp_is_same() - are both descriptors of one socket? */
+bool sdp_is_same(int fd, int other);
 /** sdp_is_epoll() - is @fd an epoll instance? */
 bool sdp_is_epoll(int fd);
 

@@ -13,6 +13,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 
 WHAT, ADDRESS, PORT = sys.argv[1], sys.argv[2], int(sys.argv[3])
 FAMILY = socket.AF_INET6 if ":" in ADDRESS else socket.AF_INET
@@ -315,6 +316,40 @@ def call_echo():
         say("same", receive(sock, len(data)) == data)
     sock.shutdown(socket.SHUT_WR)
     say("rest", receive(sock))
+
+
+def serve_close():
+    sock, _ = listener().accept()
+    sock.close()
+
+
+def call_among_threads():
+    """One thread is in connect(), and another one waits for the descriptor: it finds a socket that is being
+    connected, and then the end of the stream."""
+    sock = socket.socket(FAMILY)
+    thread = threading.Thread(target=sock.connect, args=((ADDRESS, PORT),))
+    thread.start()
+    waits = False
+    while thread.is_alive() and not waits:
+        waits = not select.select([sock], [], [], 0)[0] and not is_sdp(sock)  # it has no name yet
+    say("waits", waits)
+    thread.join()
+    say("then", select.select([sock], [], [], 20)[0] == [sock], sock.recv(1))
+
+
+def call_tcp_among_threads():
+    """The peer has TCP alone: the descriptor, its copy, and its registration are what they were before."""
+    sock, poll = socket.socket(FAMILY), select.epoll()
+    copy = sock.dup()
+    poll.register(copy.fileno(), select.EPOLLIN)
+    thread = threading.Thread(target=sock.connect, args=((ADDRESS, PORT),))
+    thread.start()
+    thread.join()
+    names(copy)
+    copy.sendall(b"all of it")
+    sock.shutdown(socket.SHUT_WR)
+    assert poll.poll(20)[0][0] == copy.fileno()
+    say("echoed", receive(copy) == b"all of itbye")
 
 
 def serve_death():

@@ -89,6 +89,24 @@ def test_connect_does_not_wait(pair):
     assert server.end().startswith("sdp ")
 
 
+def test_connect_among_threads(pair):
+    """Packets take a second while a thread connects. Another one does not take the descriptor for a socket that
+    nobody connects, and both find the peer's end; a socket that falls back to TCP is what it was before."""
+    server = Server(pair, "serve_close")
+    pair.softib("fault", "add", "link", "n1:1", "delay", "1s")
+    try:
+        client = pair.start("n2", "python3", SIDE, "call_among_threads", IPV4, Server.port, options=SDP)
+        assert client.stdout.readline() == "waits True\n"
+    finally:
+        pair.softib("fault", "clear", "all")
+    assert pair.finish(client) == "then True b''\n"
+    server.end()
+    server = Server(pair, "serve_stream", "127.0.0.1", options=())
+    client = server.call("call_tcp_among_threads", "127.0.0.1").splitlines()
+    assert client[0].startswith("tcp 127.0.0.1") and client[1] == "echoed True", client
+    server.end()
+
+
 def test_connect_does_not_wait_for_tcp(pair):
     """A peer without SDP, and nobody at all: by SDP alone, and where TCP is tried, too."""
     server = Server(pair, "serve_stream", "127.0.0.1", options=())
