@@ -98,10 +98,12 @@ void object_purge(struct soft_context *ctx, struct soft_object *object)
 	free(kept);
 }
 
-/** object_wait() - until every reported event was acknowledged */
-void object_wait(struct soft_object *object, pthread_mutex_t *mutex, pthread_cond_t *cond,
-		 uint32_t *completed)
+/** object_wait() - until every reported event was acknowledged. In a forked child nobody does that */
+void object_wait(struct soft_context *ctx, struct soft_object *object, pthread_mutex_t *mutex,
+		 pthread_cond_t *cond, uint32_t *completed)
 {
+	if (ctx->forked)
+		return;
 	pthread_mutex_lock(mutex);
 	while (*completed != object->events_reported)
 		pthread_cond_wait(cond, mutex);

@@ -274,8 +274,11 @@ static void after_fork_parent(void)
 static void become_childs(struct soft_context *ctx)
 {
 	ctx->forked = true;
-	pthread_mutex_init(&ctx->sock_lock, NULL); /* a thread of the parent may have held it
-						    * during fork() */
+	/* threads of the parent may have held these during fork() */
+	pthread_mutex_init(&ctx->sock_lock, NULL);
+	pthread_mutex_init(&ctx->objects_lock, NULL);
+	pthread_mutex_init(&ctx->v.context.mutex, NULL);
+	eng_in_child(ctx->engine);
 	windows_in_child(ctx);
 	share_in_child(ctx);
 	close(ctx->sock);

@@ -177,13 +177,14 @@ int cq_modify(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	return 0;
 }
 
-static void wait_for_acks(struct soft_cq *cq)
+static void wait_for_acks(struct soft_context *ctx, struct soft_cq *cq)
 {
 	pthread_mutex_lock(&cq->ibv.mutex);
 	while (cq->ibv.comp_events_completed != cq->events_reported)
 		pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
 	pthread_mutex_unlock(&cq->ibv.mutex);
-	object_wait(&cq->object, &cq->ibv.mutex, &cq->ibv.cond, &cq->ibv.async_events_completed);
+	object_wait(ctx, &cq->object, &cq->ibv.mutex, &cq->ibv.cond,
+		    &cq->ibv.async_events_completed);
 }
 
 /**
@@ -202,12 +203,13 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 	if (rc)
 		return verbs_err(rc);
 	object_hide(ctx, &cq->object);
-	if (!ctx->forked)
+	if (!ctx->forked) { /* in a child, the queue and the channel's descriptor are the parent's */
 		eng_cq_destroy(cq->eng);
-	progress_disarmed(ctx, cq);
-	channel_forget_cq(cq);
-	object_purge(ctx, &cq->object);
-	wait_for_acks(cq);
+		progress_disarmed(ctx, cq);
+		channel_forget_cq(cq);
+		object_purge(ctx, &cq->object);
+		wait_for_acks(ctx, cq);
+	}
 	hold_channel(ibcq->channel, -1);
 	if (cq->parent)
 		pd_release(cq->parent);

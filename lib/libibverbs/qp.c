@@ -354,7 +354,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (rc)
 		return verbs_err(rc);
 	object_purge(ctx, &qp->object);
-	object_wait(&qp->object, &ibqp->mutex, &ibqp->cond, &ibqp->events_completed);
+	object_wait(ctx, &qp->object, &ibqp->mutex, &ibqp->cond, &ibqp->events_completed);
 	wq_rss_end(qp);
 	qp_ex_free(qp);
 	if (parts_of(ibqp->qp_type)->pd)

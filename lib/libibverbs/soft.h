@@ -367,8 +367,8 @@ void object_init(struct soft_context *ctx, struct soft_object *object, enum soft
 void object_show(struct soft_context *ctx, struct soft_object *object);
 void object_hide(struct soft_context *ctx, struct soft_object *object);
 void object_purge(struct soft_context *ctx, struct soft_object *object);
-void object_wait(struct soft_object *object, pthread_mutex_t *mutex, pthread_cond_t *cond,
-		 uint32_t *completed);
+void object_wait(struct soft_context *ctx, struct soft_object *object, pthread_mutex_t *mutex,
+		 pthread_cond_t *cond, uint32_t *completed);
 void async_raise(struct soft_context *ctx, enum ibv_event_type type, uint64_t element);
 void async_engine_event(void *ctx, enum ibv_event_type type, void *element_ctx);
 

@@ -242,7 +242,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
 	if (!ctx->forked)
 		eng_srq_destroy(srq->eng);
 	object_purge(ctx, &srq->object);
-	object_wait(&srq->object, &ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed);
+	object_wait(ctx, &srq->object, &ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed);
 	pd_release(ibsrq->pd);
 	free(srq);
 	return 0;

@@ -9,6 +9,17 @@
 #include "engine/private.h"
 #include "runtime/rt.h"
 
+static void init_lock(struct engine *e)
+{
+	e->lock = (struct eng_lock){.barrier = e->cfg.barrier, .ctx = e->cfg.ctx};
+}
+
+void eng_in_child(struct engine *e)
+{
+	init_lock(e);
+	e->put_off = false;
+}
+
 int eng_create(const struct eng_config *config, struct engine **engine)
 {
 	struct engine *e = rt_zalloc(sizeof(*e));
@@ -21,8 +32,7 @@ int eng_create(const struct eng_config *config, struct engine **engine)
 		return -ENOMEM;
 	}
 	e->cfg = *config;
-	e->lock.barrier = config->barrier;
-	e->lock.ctx = config->ctx;
+	init_lock(e);
 	e->next_expiry = MONO_NEVER;
 	INIT_LIST_HEAD(&e->tx);
 	INIT_LIST_HEAD(&e->held);

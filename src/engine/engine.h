@@ -198,6 +198,9 @@ struct eng_config {
 int eng_create(const struct eng_config *config, struct engine **engine);
 /** eng_destroy() - frees all objects that are left; nothing is completed */
 void eng_destroy(struct engine *engine);
+/** eng_in_child() - after fork(): no thread of this process has the lock, and what one of the
+ *  parent's was about to do remains the parent's. The engine can be queried, and must not run */
+void eng_in_child(struct engine *engine);
 
 /**
  * eng_progress() - receive, run timers, transmit; bounded work per call

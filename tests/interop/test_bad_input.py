@@ -136,7 +136,7 @@ def test_topology_errors(text, says):
 # --- what programs do to their library ---
 
 @pytest.mark.parametrize("case", ["signals", "threads", *(
-    f"fork {phase}{init}" for phase in ("before", "registered", "traffic", "closed") for init in ("", " init"))])
+    f"fork {phase}{init}" for phase in ("before", "registered", "traffic", "closed", "events") for init in ("", " init"))])
 def test_hardship(pair, case):
     """tests/programs/hardship.c: signals, threads, fork() in each phase."""
     assert pair.run("n1", BUILD / "tests/programs/hardship", *case.split()) == "fine\n"

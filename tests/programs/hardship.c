@@ -7,10 +7,13 @@
  *   threads             two threads post on one QP and poll one CQ
  *   fork PHASE [init]   fork() before the device is opened, with registered memory, while
  *                       another thread's traffic flows, or when the device was closed again
- *                       (before, registered, traffic, closed); with ibv_fork_init() or without. The child leaves its parent's objects
- *                       alone, and uses a device that it opens itself
+ *                       (before, registered, traffic, closed); with ibv_fork_init() or without.
+ *                       One child leaves its parent's objects alone, and uses a device that it
+ *                       opens itself; one tries its parent's; one posts to its parent's QP.
+ *                       PHASE events: while the parent has one event to acknowledge and one to get
  */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -33,6 +36,7 @@
 struct link {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel; /* of recv_cq */
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_qp *from, *to;
 	struct ibv_mr *mr;
@@ -67,7 +71,8 @@ static void open_link(struct link *l)
 	*l = (struct link){.context = open_first_device()};
 	CHECK((l->pd = ibv_alloc_pd(l->context)));
 	CHECK((l->send_cq = ibv_create_cq(l->context, 4 * DEPTH, NULL, NULL, 0)));
-	CHECK((l->recv_cq = ibv_create_cq(l->context, 4 * DEPTH, NULL, NULL, 0)));
+	CHECK((l->channel = ibv_create_comp_channel(l->context)));
+	CHECK((l->recv_cq = ibv_create_cq(l->context, 4 * DEPTH, NULL, l->channel, 0)));
 	l->memory = given ? given : map_memory();
 	CHECK((l->mr = ibv_reg_mr(l->pd, l->memory, 2 * DEPTH * BYTES,
 				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)));
@@ -82,7 +87,8 @@ static void open_link(struct link *l)
 static void close_link(struct link *l)
 {
 	CHECK(!ibv_destroy_qp(l->from) && !ibv_destroy_qp(l->to) && !ibv_dereg_mr(l->mr));
-	CHECK(!ibv_destroy_cq(l->send_cq) && !ibv_destroy_cq(l->recv_cq) && !ibv_dealloc_pd(l->pd));
+	CHECK(!ibv_destroy_cq(l->send_cq) && !ibv_destroy_cq(l->recv_cq));
+	CHECK(!ibv_destroy_comp_channel(l->channel) && !ibv_dealloc_pd(l->pd));
 	CHECK(!ibv_close_device(l->context));
 	CHECK(given || !munmap(l->memory, 2 * DEPTH * BYTES));
 }
@@ -237,15 +243,63 @@ static void in_child(void)
 	_exit(0);
 }
 
-static void fork_one(void)
+/* The parent's objects: commands are the parent's to give, what was registered is a copy here, and
+ * what was made can be given back. */
+static void use_parents_objects(struct link *l)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .send_cq = l->send_cq,
+					.recv_cq = l->recv_cq};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	CHECK(!ibv_alloc_pd(l->context) && errno == EIO);
+	CHECK(!ibv_create_cq(l->context, 1, NULL, NULL, 0) && errno == EIO);
+	CHECK(!ibv_create_qp(l->pd, &init) && errno == EIO);
+	CHECK(!ibv_reg_mr(l->pd, l->memory, BYTES, 0) && errno == EIO);
+	CHECK(ibv_modify_qp(l->from, &attr, IBV_QP_STATE) == EIO);
+	memset(l->memory, 0xee, 2 * DEPTH * BYTES);
+	close_link(l);
+	_exit(0);
+}
+
+/* An adapter's doorbell is not in the child's memory, nor are softib's rings: the child may die, or
+ * its request go nowhere. */
+static void post_to_parents_qp(struct link *l)
+{
+	signal(SIGSEGV, SIG_DFL);
+	memset(l->memory, 0xdd, 2 * DEPTH * BYTES);
+	send_slot(l, 0, 8);
+	write_slot(l, 0, 8);
+	_exit(0);
+}
+
+static int status_of(pid_t child)
+{
+	int status;
+
+	CHECK(child > 0 && waitpid(child, &status, 0) == child);
+	return status;
+}
+
+/* @l: the parent's, with which it goes on; NULL: none is open */
+static void fork_all(struct link *l)
 {
 	pid_t child = fork();
 	int status;
 
-	CHECK(child >= 0);
 	if (!child)
 		in_child();
-	CHECK(waitpid(child, &status, 0) == child && !status);
+	CHECK(!status_of(child));
+	if (!l)
+		return;
+	child = fork();
+	if (!child)
+		use_parents_objects(l);
+	CHECK(!status_of(child));
+	child = fork();
+	if (!child)
+		post_to_parents_qp(l);
+	status = status_of(child);
+	CHECK(!status || (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV));
 }
 
 /* What the library has kept of its closed device is the parent's: the child's memory moves into a
@@ -259,9 +313,43 @@ static void fork_closed(void)
 		exchange(&l, n);
 	close_link(&l);
 	given = map_memory();
-	fork_one();
+	fork_all(NULL);
 	memset(given, 1, 2 * DEPTH * BYTES);
 	given = NULL;
+}
+
+static void get_event(struct link *l)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	CHECK(!ibv_get_cq_event(l->channel, &cq, &context) && cq == l->recv_cq);
+}
+
+/* The child ends what it has inherited, and does not wait for the parent's acknowledgement. The
+ * event that the parent has not got yet is still there for it. */
+static void fork_with_events(struct link *l)
+{
+	struct pollfd readable = {.fd = l->channel->fd, .events = POLLIN};
+	pid_t child;
+
+	for (unsigned n = 0; n < 4; n += 2) {
+		CHECK(!ibv_req_notify_cq(l->recv_cq, 0));
+		exchange(l, n);
+		CHECK(poll(&readable, 1, -1) == 1);
+		if (!n)
+			get_event(l);
+	}
+	child = fork();
+	if (!child) {
+		alarm(30); /* a hang, not a measure of speed */
+		close_link(l);
+		_exit(0);
+	}
+	CHECK(!status_of(child));
+	CHECK(poll(&readable, 1, 0) == 1);
+	get_event(l);
+	ibv_ack_cq_events(l->recv_cq, 2);
 }
 
 static atomic_bool ends;
@@ -279,20 +367,22 @@ static void forks(const char *phase)
 	struct link l;
 
 	if (!strcmp(phase, "before"))
-		fork_one();
+		fork_all(NULL);
 	if (!strcmp(phase, "closed"))
 		fork_closed();
 	open_link(&l);
 	if (!strcmp(phase, "registered"))
-		fork_one();
+		fork_all(&l);
 	for (unsigned n = 0; n < 200; n++) /* windows and lanes are there */
 		exchange(&l, n);
 	if (!strcmp(phase, "registered"))
-		fork_one();
+		fork_all(&l);
+	if (!strcmp(phase, "events"))
+		fork_with_events(&l);
 	if (!strcmp(phase, "traffic")) {
 		CHECK(!pthread_create(&thread, NULL, traffic, &l));
 		for (unsigned n = 0; n < FORKS; n++)
-			fork_one();
+			fork_all(&l);
 		ends = true;
 		CHECK(!pthread_join(thread, NULL));
 	}
