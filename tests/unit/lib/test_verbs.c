@@ -48,6 +48,26 @@ static void a_device_stays_the_same_pointer(void **state)
 	ibv_free_device_list(list);
 }
 
+/* ibv_set_ece(3): options that are not known are not taken over */
+static void options_of_a_connection_are_of_one_vendor(void **state)
+{
+	struct program *p = *state;
+	struct ibv_ece ece, offered;
+
+	assert_int_equal(ibv_query_ece(p->qp[0], &ece), 0);
+	assert_true(ece.vendor_id && !ece.options && !ece.comp_mask);
+	offered = ece;
+	offered.options = 0x30;
+	assert_int_equal(ibv_set_ece(p->qp[0], &offered), 0);
+	assert_int_equal(ibv_query_ece(p->qp[0], &offered), 0);
+	assert_memory_equal(&offered, &ece, sizeof(ece));
+	offered.vendor_id++;
+	assert_int_equal(ibv_set_ece(p->qp[0], &offered), EINVAL);
+	offered = ece;
+	offered.comp_mask = 1;
+	assert_int_equal(ibv_set_ece(p->qp[0], &offered), EINVAL);
+}
+
 static void what_is_not_supported_says_so(void **state)
 {
 	struct program *p = *state;
@@ -881,6 +901,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(the_device_is_described),
 		CASE(a_device_stays_the_same_pointer),
+		CASE(options_of_a_connection_are_of_one_vendor),
 		CASE(what_is_not_supported_says_so),
 		CASE(bad_requests_are_refused),
 		CASE(address_handles_are_counted),
