@@ -12,8 +12,6 @@
 #include "ulp/srpt/private.h"
 #include "ulp/srpt/trace.h"
 
-#define CQ_BUDGET 256 /* completions per turn of the loop */
-
 /* --- receives --- */
 
 static void received(struct ib_cq *cq, struct ib_wc *wc);
@@ -58,7 +56,6 @@ static void free_channel(struct srpt_channel *ch)
 
 	list_for_each_entry_safe(recv, next, &ch->receives, node)
 		rt_free(recv);
-	rt_work_cancel(&ch->drain);
 	rt_work_cancel(&ch->end);
 	srpt_initiator_leave(ch->initiator);
 	rt_free(ch);
@@ -289,38 +286,6 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 		take_message(ch, recv, wc->byte_len);
 }
 
-/* --- the completion queue --- */
-
-static void drain_cq(struct srpt_channel *ch)
-{
-	unsigned int budget = CQ_BUDGET;
-	struct ib_wc wc[16];
-	int n;
-
-	do {
-		while ((n = ib_poll_cq(ch->cq, ARRAY_SIZE(wc), wc)) > 0) {
-			for (int i = 0; i < n; i++)
-				wc[i].wr_cqe->done(ch->cq, &wc[i]);
-			budget -= MIN(budget, (unsigned int)n);
-			if (!budget) {
-				rt_work_queue(ch->rt, &ch->drain);
-				return;
-			}
-		}
-	} while (ib_req_notify_cq(ch->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) >
-		 0);
-}
-
-static void comp_handler(struct ib_cq *cq, void *cq_context)
-{
-	drain_cq(cq_context);
-}
-
-static void drain_work(struct rt_work *work)
-{
-	drain_cq(container_of(work, struct srpt_channel, drain));
-}
-
 /* --- the queue pair --- */
 
 static int change_state(struct srpt_channel *ch, enum ib_qp_state state, u32 psn)
@@ -360,28 +325,22 @@ static int open_qp(struct srpt_channel *ch, u32 psn)
 
 static int open_queues(struct srpt_channel *ch, u32 psn)
 {
-	const struct ib_cq_init_attr attr = {.cqe = SRPT_SENDS + SRPT_LIMIT_MOST +
-						    SRPT_SPARE_RECEIVES};
-	struct ib_cq *cq = ib_create_cq(ch->srpt->device, comp_handler, NULL, ch, &attr);
-	int ret;
+	struct ib_cq *cq = ib_alloc_cq(ch->srpt->device, ch,
+				       SRPT_SENDS + SRPT_LIMIT_MOST + SRPT_SPARE_RECEIVES, 0,
+				       IB_POLL_SOFTIRQ);
 
 	if (IS_ERR(cq))
 		return (int)PTR_ERR(cq);
 	ch->cq = cq;
-	ret = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
-	return ret < 0 ? ret : open_qp(ch, psn);
+	return open_qp(ch, psn);
 }
 
 static void close_queues(struct srpt_channel *ch)
 {
-	struct ib_qp_attr attr = {.qp_state = IB_QPS_ERR};
-
-	if (ch->qp && !ib_modify_qp(ch->qp, &attr, IB_QP_STATE))
-		drain_cq(ch);
 	if (ch->qp)
 		ib_destroy_qp(ch->qp);
 	if (ch->cq)
-		ib_destroy_cq(ch->cq);
+		ib_free_cq(ch->cq);
 }
 
 /* --- its beginning and end --- */
@@ -416,7 +375,6 @@ struct srpt_channel *srpt_channel_open(struct srpt *srpt, struct ib_cm_id *cm,
 		(struct srp_credits){.limit = SRPT_LIMIT_FIRST, .max = SRPT_LIMIT_MOST};
 	INIT_LIST_HEAD(&ch->receives);
 	INIT_LIST_HEAD(&ch->requests);
-	rt_work_init(&ch->drain, drain_work);
 	rt_work_init(&ch->end, end_work);
 	ret = open_queues(ch, psn);
 	if (!ret) {
@@ -441,7 +399,6 @@ void srpt_channel_close(struct srpt_channel *ch)
 	trace_srpt_close(SRPT_TRACE_AT(ch), ch->qp->qp_num, ch->commands);
 	stop(ch);
 	close_queues(ch);
-	rt_work_cancel(&ch->drain);
 	rt_work_cancel(&ch->end);
 	ib_destroy_cm_id(ch->cm);
 	list_for_each_entry(r, &ch->requests, node) {

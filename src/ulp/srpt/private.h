@@ -171,7 +171,7 @@ struct srpt_channel {
 	struct list_head receives; /* all of them */
 	struct list_head requests;
 	u64 commands;
-	struct rt_work drain, end;
+	struct rt_work end;
 };
 
 /* --- srpt.c --- */
