@@ -72,6 +72,12 @@ int srpt_keep_load(struct srpt_unit *unit)
 	return any || !st.st_size ? 0 : -EBADMSG;
 }
 
+void srpt_keep_unlock(const struct srpt_unit *unit)
+{
+	if (unit->kept_fd >= 0)
+		flock(unit->kept_fd, LOCK_UN);
+}
+
 int srpt_keep(void *ctx, const u8 *state, size_t bytes)
 {
 	struct srpt_unit *unit = ctx;

@@ -201,6 +201,9 @@ void srpt_unit_free(struct srpt_unit *unit);
  *  Return: 0; -EBADMSG: the file contains something else; -ETXTBSY: another unit uses it; -EBADF: it is no
  *  regular file; -errno */
 int srpt_keep_load(struct srpt_unit *unit);
+/** srpt_keep_unlock() - let other units use the file. Without it they could not before unit->kept_fd is
+ *  closed, which its next owner may leave to another thread (rt_close_foreign()) */
+void srpt_keep_unlock(const struct srpt_unit *unit);
 /** srpt_keep() - scsi_backend.keep(): write the reservations to unit->kept_fd. Context: a thread of the unit,
  *  or the loop; waits for the disk */
 int srpt_keep(void *ctx, const u8 *state, size_t bytes);

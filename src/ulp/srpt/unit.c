@@ -182,6 +182,7 @@ int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
 	if (!ret && !u->in_memory)
 		ret = srpt_worker_start(rt, &u->worker);
 	if (ret) {
+		srpt_keep_unlock(u);
 		rt_free(u);
 		return ret;
 	}
@@ -195,6 +196,7 @@ int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
 
 void srpt_unit_forget_fds(struct srpt_unit *unit)
 {
+	srpt_keep_unlock(unit);
 	unit->fd = unit->kept_fd = -1;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "../test.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -257,6 +258,33 @@ static void a_fabric_starts_its_initiators_once(void **state)
 	assert_int_equal(srpt_init(host[0].sim.rt), -EEXIST);
 }
 
+/* softibd may close the descriptors of a unit that it refused later, by another thread. Until then they
+ * must not keep another unit from the file of the reservations. */
+static void a_refused_unit_does_not_hold_the_file_of_its_reservations(void **state)
+{
+	struct srpt_unit_config config = {.slot = 1, .name = "disk", .block_bytes = 512};
+	char disk[] = "/tmp/softib-disk-XXXXXX", kept[] = "/tmp/softib-kept-XXXXXX";
+	int refused = mkstemp(kept);
+	unsigned int lun;
+
+	config.fd = mkstemp(disk);
+	assert_true(config.fd >= 0 && refused >= 0);
+	assert_int_equal(ftruncate(config.fd, 1 << 20), 0);
+	assert_int_equal(write(refused, "text", 4), 4);
+	config.kept_fd = refused;
+	assert_int_equal(srpt_unit_add(host[0].n1, &config, &lun), -EBADMSG);
+	config.kept_fd = open(kept, O_RDWR | O_CLOEXEC);
+	assert_int_equal(ftruncate(config.kept_fd, 0), 0);
+	assert_int_equal(srpt_unit_add(host[0].n1, &config, &lun), 0);
+	config.kept_fd = refused;
+	config.fd = dup(config.fd);
+	assert_int_equal(srpt_unit_add(host[0].n1, &config, &lun), -ETXTBSY);
+	close(config.fd);
+	close(refused);
+	unlink(disk);
+	unlink(kept);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -264,6 +292,7 @@ int main(void)
 		CASE(each_fabric_has_its_target_and_its_sessions),
 		CASE(the_end_of_a_fabric_leaves_the_other_its_disks),
 		CASE(a_fabric_starts_its_initiators_once),
+		CASE(a_refused_unit_does_not_hold_the_file_of_its_reservations),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
