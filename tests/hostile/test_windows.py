@@ -7,6 +7,7 @@ import fcntl
 import mmap
 import os
 import select
+import signal
 import socket
 import struct
 from pathlib import Path
@@ -245,10 +246,13 @@ def test_windows_that_are_closed_without_end(shared):
             WindowPeer(shared) as attacker:
         attacker.connect(victim)
         attacker.give(attacker.is_asked(victim, lid, WARM))
+        softibd_answers(shared)  # it has read what was given
+        victim.signal(signal.SIGSTOP)
         for number in range(20000):
             attacker.windows.send(attacker.message(CLOSE, window=number % 2))  # it gave 1
             if number == 10000:
                 innocents_go_on(shared)
+        victim.signal(signal.SIGCONT)
         assert attacker.hears(victim, lid, WARM) == {OK}
         at = honest("register")
         victim("connect", lid=at["lid"], qpn=at["qpn"][1], mine=1, timeout=0)

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "base/bytes.h"
 #include "ulp/eth/private.h"
@@ -29,7 +28,7 @@ static ssize_t read_frame(struct eth_send *s, struct virtio_net_hdr *h)
 	struct iovec part[] = {{h, sizeof(*h)},
 			       {s->frame, sizeof(s->frame)},
 			       {large + sizeof(s->frame), sizeof(large) - sizeof(s->frame)}};
-	ssize_t n = readv(s->eth->tap_fd, part, ARRAY_SIZE(part));
+	ssize_t n = net_tun_read(s->eth->tap_fd, part, ARRAY_SIZE(part));
 
 	return n > (ssize_t)sizeof(*h) ? n - (ssize_t)sizeof(*h) : MIN(n, 0);
 }

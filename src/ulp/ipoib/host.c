@@ -7,7 +7,6 @@
 #include <linux/if_tun.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -99,7 +98,7 @@ static ssize_t read_packet(struct ipoib_send *s, struct virtio_net_hdr *h, u8 *l
 	struct iovec part[] = {{h, sizeof(*h)},
 			       {s->frame + IPOIB_ENCAP_BYTES, s->room},
 			       {large + s->room, IPOIB_LARGE_BYTES - s->room}};
-	ssize_t n = readv(p->tun_fd, part, ARRAY_SIZE(part));
+	ssize_t n = net_tun_read(p->tun_fd, part, ARRAY_SIZE(part));
 
 	return n > (ssize_t)sizeof(*h) ? n - (ssize_t)sizeof(*h) : MIN(n, 0);
 }

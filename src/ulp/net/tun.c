@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "runtime/posix/closer.h"
 
@@ -48,12 +47,28 @@ void net_tun_name(int tun_fd, char *name)
 	memcpy(name, request.ifr_name, IFNAMSIZ);
 }
 
+/* Others share the open file, and may have made it blocking. Linux before 5.11 knows no such flag for
+ * this device: there, its owner is trusted. */
+static ssize_t without_waiting(int tun_fd, const struct iovec *part, int parts,
+			       ssize_t (*call)(int, const struct iovec *, int, off_t, int),
+			       ssize_t (*waiting)(int, const struct iovec *, int))
+{
+	ssize_t n = call(tun_fd, part, parts, -1, RWF_NOWAIT);
+
+	return n < 0 && errno == EOPNOTSUPP ? waiting(tun_fd, part, parts) : n;
+}
+
+ssize_t net_tun_read(int tun_fd, const struct iovec *part, int parts)
+{
+	return without_waiting(tun_fd, part, parts, preadv2, readv);
+}
+
 bool net_tun_write(int tun_fd, const struct virtio_net_hdr *h, const void *packet, size_t bytes)
 {
 	struct iovec part[] = {{(void *)(uintptr_t)h, sizeof(*h)},
 			       {(void *)(uintptr_t)packet, bytes}};
 
-	return writev(tun_fd, part, ARRAY_SIZE(part)) > 0;
+	return without_waiting(tun_fd, part, ARRAY_SIZE(part), pwritev2, writev) > 0;
 }
 
 void net_tun_set_carrier(int tun_fd, bool up)

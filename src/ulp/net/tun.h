@@ -8,6 +8,7 @@
 #define SOFTIB_ULP_NET_TUN_H
 
 #include <linux/virtio_net.h>
+#include <sys/uio.h>
 
 #include "base/types.h"
 
@@ -24,6 +25,9 @@ int net_tun_check(int tun_fd, int rtnl_fd, int kind, unsigned int offloads);
 /** net_tun_name() - the device's name now, of IFNAMSIZ bytes; "" if it was deleted */
 void net_tun_name(int tun_fd, char *name);
 
+/** net_tun_read() - one packet, whose struct virtio_net_hdr comes first. Never waits.
+ *  Return: as readv(2) */
+ssize_t net_tun_read(int tun_fd, const struct iovec *part, int parts);
 /** net_tun_write() - a packet for the host, behind @h. Return: did the host take it? */
 bool net_tun_write(int tun_fd, const struct virtio_net_hdr *h, const void *packet, size_t bytes);
 
