@@ -2,8 +2,8 @@
 """Lists of changes that break the sources on purpose: tests/mutate/rules, tests/fuzz/planted.
 
 A list has blocks, with an empty line or a comment between them. A block says what the rule is
-("rule: "), the file ("file: "), for some lists the fuzz target that has to notice ("target: "),
-the text that keeps the rule ("-", as many lines as it takes; it must stand in the file exactly
+("rule: "), the file ("file: "), for some lists the fuzz target ("target: ") or the attack
+("test: ") that has to notice, the text that keeps the rule ("-", as many lines as it takes; it must stand in the file exactly
 once), and what is put in its place ("+"; without one, nothing).
 """
 import hashlib
@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-KEYS = ("rule", "file", "target")
+KEYS = ("rule", "file", "target", "test")
+TESTS = "tests"  # where the tests are that blocks name
 
 
 @dataclass
@@ -23,6 +24,7 @@ class Block:
     rule: str = ""
     file: str = ""
     target: str = ""
+    test: str = ""
     old: list = field(default_factory=list)
     new: list = field(default_factory=list)
 
@@ -38,8 +40,17 @@ class Block:
         path = TOP / self.file
         if not path.is_file():
             return f"{self.file} does not exist"
+        if self.test and not is_test(self.test):
+            return f"there is no test {self.test} in {TESTS}"
         times = path.read_text(encoding="utf-8").count(old)
         return None if times == 1 else f"its text stands {times} times in {self.file}, not once"
+
+
+def is_test(name):
+    """@name: FILE::FUNCTION of TESTS"""
+    file, _, function = name.partition("::")
+    path = TOP / TESTS / file
+    return path.is_file() and f"\ndef {function}(" in path.read_text(encoding="utf-8")
 
 
 def read(path):
