@@ -106,7 +106,7 @@ UDP6 = ["-j", "fd00::1", "-J", "fd00::2", "-k", "5001", "-K", "5000", "--raw_ipv
 
 @pytest.mark.parametrize("extra", [[], [*UDP4, "--tcp"], UDP6, ["--vlan_en", "--vlan_pcp", "3"],
                                    ["--promiscuous"], ["--sniffer"], [*UDP4, "--hop_limit=3"], ["--use-srq"],
-                                   ["--recv_post_list=10"]],
+                                   ["--recv_post_list=10"], ["--ethertype", "0x88b5"]],
                          ids="_".join)
 def test_raw_packets(roce, extra):
     """Frames from one raw packet QP to another, steered by the MAC address. The sender does

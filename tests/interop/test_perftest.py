@@ -101,6 +101,12 @@ REFUSED = [
     ("ib_write_lat --run_infinitely", "run_infinitely exists only in BW tests"),
     ("ib_send_bw --run_infinitely -b", "not supported in SEND Bidirectional BW test"),
     ("ib_write_bw --use-null-mr", "unrecognized option '--use-null-mr'"),
+    # its help has these short options, but its parser only the long ones: --ethertype, which runs
+    # (test_ethernet.py), and --use_rss, which needs the experimental verbs of a vendor's libibverbs
+    ("raw_ethernet_bw -Y 0x88b5", "invalid option -- 'Y'"),
+    ("raw_ethernet_bw -G", "invalid option -- 'G'"),
+    ("raw_ethernet_bw --server -B 02:73:69:00:00:01 -E 02:73:69:00:00:02 --use_rss",
+     "RSS feature is not available in libibverbs"),
 ]
 # refused by both sides when they have met, or when they make their objects
 REFUSED_LATER = [
@@ -249,6 +255,16 @@ def test_options_that_both_sides_refuse(pair, tmp_path, args, says):
     for process in client, server:
         out = pair.finish(process)
         assert process.returncode == 1 and says in out, out
+
+
+def test_group_gid_as_text(pair):
+    """--MGID is 16 numbers, as OPTIONS has it. In a GID as text perftest finds the end of a number behind
+    that of the text, and aborts when it copies what is between; its client finds the server gone."""
+    server, client = background(pair, "ib_send_bw", "-F", "-c", "UD", "--mcg", "--MGID=ff12:401b:ffff:0:0:0:0:1")
+    out = pair.finish(server)
+    assert server.returncode == -signal.SIGABRT and "buffer overflow detected" in out, out
+    pair.finish(client)
+    assert client.returncode
 
 
 @pytest.mark.parametrize("program", ["ib_write_lat", "ib_send_lat", "ib_read_lat", "ib_atomic_lat"])
