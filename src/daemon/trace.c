@@ -7,6 +7,7 @@
 #include "core/trace.h"
 #include "daemon/reader.h"
 #include "daemon/trace.h"
+#include "ulp/eth/trace.h"
 #include "ulp/ipoib/trace.h"
 #include "ulp/sdp/trace.h"
 #include "ulp/srp/trace.h"
@@ -35,6 +36,7 @@ static const struct {
 	size_t num;
 } tables[] = {
 	{core_trace_points, CORE_NUM_TRACE_POINTS},
+	{eth_trace_points, ETH_NUM_TRACE_POINTS},
 	{ipoib_trace_points, IPOIB_NUM_TRACE_POINTS},
 	{sdp_trace_points, SDP_NUM_TRACE_POINTS},
 	{srp_trace_points, SRP_NUM_TRACE_POINTS},

@@ -13,6 +13,7 @@ static const char *const module_name[RT_TRACE_MODULES] = {
 	[RT_TRACE_MAD] = "mad",
 	[RT_TRACE_QP] = "qp",
 	[RT_TRACE_HCA] = "hca",
+	[RT_TRACE_ETH] = "eth",
 	[RT_TRACE_IPOIB] = "ipoib",
 	[RT_TRACE_SDP] = "sdp",
 	[RT_TRACE_SRP] = "srp",

@@ -40,6 +40,7 @@ enum rt_trace_module {
 	RT_TRACE_MAD,
 	RT_TRACE_QP,
 	RT_TRACE_HCA,
+	RT_TRACE_ETH,
 	RT_TRACE_IPOIB,
 	RT_TRACE_SDP,
 	RT_TRACE_SRP,

@@ -15,6 +15,7 @@ from interop import test_sdp as sdp
 from interop.fabric import BUILD, NOBODY, TIMEOUT, Fabric, wait_until
 from interop.test_kdapl import SERVER_IP as N2_IP, load_kdapl, unload
 from interop.test_modules import MODULES, load_example, softib
+from interop.test_nodes import allowed
 from interop.test_rdma_cm import SERVER_IP, play
 
 LINE = re.compile(r"^\d\d:\d\d:\d\d\.\d{6} (\S+) (\S+): (\S+=\S*(?: \S+=\S*)*)$")
@@ -288,6 +289,25 @@ def test_ipoib():
     in_order(events, {"event": "ipoib_connection", "what": "ask", "passive": "0"},
              {"event": "ipoib_connection", "what": "up"}, {"event": "ipoib_interface", "what": "datagram"},
              {"event": "ipoib_connection", "what": "end"})
+
+
+def test_ethernet():
+    """An interface's MTU, its carrier and an address that it is given."""
+    if not allowed(()):
+        pytest.skip("the kernel allows no network namespaces")
+    with Fabric("star:2", sm="none", up_args=("--link-layer", "ethernet", "--net", "node")) as fabric:
+        trace = Trace(fabric, "n1", "--modules", "eth")
+        fabric.run("n1", "ip", "link", "set", "eth0", "mtu", "1500")
+        wait_until(lambda: "active_mtu:\t\t1024" in fabric.run("n1", "ibv_devinfo"), "the MTU is noticed")
+        fabric.softib("link", "s1:1", "down")
+        fabric.softib("link", "s1:1", "up")
+        fabric.run("n1", "ip", "address", "add", "192.168.9.1/24", "dev", "eth0")
+        wait_until(lambda: "::ffff:192.168.9.1" in fabric.run("n1", "ibv_devinfo", "-v"), "the address has a GID")
+        events = trace.events()
+    in_order(events, {"event": "eth_interface", "what": "mtu", "mtu": "1500"},
+             {"event": "eth_interface", "what": "down"}, {"event": "eth_interface", "what": "up"},
+             {"event": "eth_address", "gid": "00000000000000000000ffffc0a80901", "vlan": "0"})
+    assert {(event["node"], event["port"]) for event in events} == {("n1", 1)}
 
 
 def test_ipoib_groups():

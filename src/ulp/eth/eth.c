@@ -73,8 +73,10 @@ static void follow_state(struct eth *eth)
 {
 	struct ib_port_attr port;
 
-	if (!ib_query_port(eth->device, eth->port_num, &port))
-		net_tun_set_carrier(eth->tap_fd, port.state == IB_PORT_ACTIVE);
+	if (ib_query_port(eth->device, eth->port_num, &port))
+		return;
+	net_tun_set_carrier(eth->tap_fd, port.state == IB_PORT_ACTIVE);
+	trace_eth_interface(ETH_TRACE_AT(eth), eth->mtu, port.state == IB_PORT_ACTIVE ? "up" : "down");
 }
 
 static void port_event(struct ib_event_handler *handler, struct ib_event *event)
@@ -88,7 +90,11 @@ static void port_event(struct ib_event_handler *handler, struct ib_event *event)
 
 void eth_set_mtu(struct eth *eth, unsigned int bytes)
 {
-	eth->mtu = MIN(bytes, (unsigned int)WIRE_FRAME_MTU_MAX);
+	bytes = MIN(bytes, (unsigned int)WIRE_FRAME_MTU_MAX);
+	if (eth->mtu == bytes)
+		return;
+	eth->mtu = bytes;
+	trace_eth_interface(ETH_TRACE_AT(eth), eth->mtu, "mtu");
 	ib_set_mtu(eth->device, eth->port_num, eth->mtu);
 }
 
@@ -154,6 +160,7 @@ int eth_open(const struct eth_config *config)
 	if (!ret)
 		ret = eth_queue_open(eth);
 	if (!ret) {
+		trace_eth_interface(ETH_TRACE_AT(eth), eth->mtu, "opened");
 		follow_state(eth);
 		eth_rtnl_open(eth);
 	} else {
@@ -166,6 +173,7 @@ int eth_open(const struct eth_config *config)
 void eth_close(struct eth *eth)
 {
 	eth->closing = true;
+	trace_eth_interface(ETH_TRACE_AT(eth), eth->mtu, "closed");
 	ib_unregister_event_handler(&eth->events);
 	list_del(&eth->node);
 	eth_queue_close(eth);

@@ -114,8 +114,9 @@ static bool read_one(struct eth *eth)
 		eth_queue_poll(eth); /* the adapter has sent most of it by now */
 	s = has_room(eth) ? eth_send_alloc(eth) : NULL;
 	if (!s) { /* what the host sends waits in its queue */
-		eth->stats.tx_waits += !eth->host_waits;
+		eth->stats.tx_waits++;
 		eth->host_waits = true;
+		trace_eth_queue(ETH_TRACE_AT(eth), "full");
 		rt_io_watch(&eth->tap_io, false, false);
 		return false;
 	}
@@ -143,8 +144,10 @@ static void readable(struct rt_io *io, bool in, bool out)
 void eth_host_resume(struct eth *eth)
 {
 	eth->host_waits = false;
-	if (!eth->closing)
-		rt_io_watch(&eth->tap_io, true, false);
+	if (eth->closing)
+		return;
+	rt_io_watch(&eth->tap_io, true, false);
+	trace_eth_queue(ETH_TRACE_AT(eth), "resume");
 }
 
 /* --- for the host --- */

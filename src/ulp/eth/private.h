@@ -14,6 +14,7 @@
 
 #include "runtime/posix/rt_posix.h"
 #include "ulp/eth/eth.h"
+#include "ulp/eth/trace.h"
 #include "wire/frame.h"
 #include "wire/packet.h"
 

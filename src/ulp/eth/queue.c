@@ -277,6 +277,7 @@ void eth_queue_restart(struct eth *eth)
 	struct ib_qp_attr attr = {.qp_state = IB_QPS_ERR};
 
 	eth->stats.restarts++;
+	trace_eth_queue(ETH_TRACE_AT(eth), "restart");
 	if (ib_modify_qp(eth->qp, &attr, IB_QP_STATE))
 		return;
 	drain_cq(eth, UINT32_MAX);

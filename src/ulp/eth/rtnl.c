@@ -183,6 +183,8 @@ static void listed(struct eth *eth)
 		return;
 	}
 	eth->rtnl_lists = ETH_LISTS_NOTHING;
+	for (unsigned int i = 0; i < eth->num_addresses; i++)
+		trace_eth_address(ETH_TRACE_AT(eth), eth->address[i].gid.raw, eth->address[i].vlan_id);
 	ib_set_addresses(eth->device, eth->port_num, eth->address, eth->num_addresses);
 }
 

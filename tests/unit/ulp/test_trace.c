@@ -3,6 +3,7 @@
 #include "../test.h"
 
 #include "../trace_rules.h"
+#include "ulp/eth/trace.h"
 #include "ulp/ipoib/trace.h"
 #include "ulp/sdp/trace.h"
 #include "ulp/srp/trace.h"
@@ -10,6 +11,7 @@
 
 static void the_tables_keep_the_rules(void **state)
 {
+	check_trace_table(eth_trace_points, ETH_NUM_TRACE_POINTS);
 	check_trace_table(ipoib_trace_points, IPOIB_NUM_TRACE_POINTS);
 	check_trace_table(sdp_trace_points, SDP_NUM_TRACE_POINTS);
 	check_trace_table(srp_trace_points, SRP_NUM_TRACE_POINTS);
