@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Which cases of a file are run: tests/run says it by the environment."""
+import functools
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -17,6 +19,8 @@ def pytest_configure(config):
                                        "sanitizers, or with that one")
     config.addinivalue_line("markers", "other_user: somebody else than who runs the tests takes "
                                        "part; only root can let them")
+    config.addinivalue_line("markers", "needs_link(type): the kernel must have this type of network interfaces, "
+                                       "which some do not")
     config.addinivalue_line("markers", "only_root(why): what the case is done with asks for root")
 
 
@@ -26,8 +30,18 @@ def pytest_sessionstart(session):
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@functools.cache
+def kernel_has_link(kind):
+    """Does the kernel know this type of network interfaces? (It complains of another thing, or of nothing.)"""
+    command = ["unshare", "--net", "--map-root-user", "ip", "link", "add", "link", "lo", "name", "x", "type", kind]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "Unknown device type" not in done.stderr
+
+
 def fits(item):
-    """Can this build, and can who runs it, do what the case asks?"""
+    """Can this build, this kernel, and can who runs it, do what the case asks?"""
+    if not all(kernel_has_link(marker.args[0]) for marker in item.iter_markers("needs_link")):
+        return False
     if os.getuid() and any(map(item.get_closest_marker, ("other_user", "only_root"))):
         return False
     return not any("kind" not in marker.kwargs and SANITIZED or

@@ -105,6 +105,44 @@ def test_a_frame_beyond_the_mtu(any_mtu):
     any_mtu.pair("ib_send_bw", "-F", "-n", "100")
 
 
+def add_vlan(fabric, node, vlan, address):
+    """A VLAN interface of the node's kernel"""
+    name = f"eth0.{vlan}"
+    on(fabric, node, "ip", "link", "add", "link", "eth0", "name", name, "type", "vlan", "id", str(vlan))
+    on(fabric, node, "ip", "address", "add", address, "dev", name)
+    on(fabric, node, "ip", "link", "set", name, "up")
+
+
+@pytest.mark.needs_link("vlan")  # CONFIG_VLAN_8021Q
+def test_vlan_interfaces(roce):
+    """Two nodes in VLAN 5 reach each other by IP and by RDMA, and nobody else does; the addresses have GIDs."""
+    for n in 1, 2:
+        add_vlan(roce, f"n{n}", 5, f"192.168.5.{n}/24")
+    add_vlan(roce, "n3", 6, "192.168.5.3/24")
+    try:
+        assert " 0% packet loss" in on(roce, "n1", "ping", "-c", "2", "-i", "0.2", "-W", "5", "192.168.5.2")
+        for source, to in (("n1", 3), ("n3", 1)):
+            lost = on(roce, source, "sh", "-c", f"ping -c 1 -W 1 192.168.5.{to} || true")
+            assert "100% packet loss" in lost, lost
+        server = serve(roce, "n2", 5306, "iperf3", "-s", "-p", "5306")
+        done = json.loads(on(roce, "n1", "iperf3", "--json", "-p", "5306", "-c", "192.168.5.2", "-n", "4M"))
+        assert done["end"]["sum_received"]["bytes"] > 1 << 20
+        server.terminate()
+        for n in 1, 2:
+            wait_until(lambda n=n: f"::ffff:192.168.5.{n}, RoCE v2" in on(roce, f"n{n}", "ibv_devinfo", "-v"), "its GID")
+        ports = "/sys/class/infiniband/softib0/ports/1"
+        names = on(roce, "n1", "sh", "-c", f"cd {ports} && grep -l 0000:ffff:c0a8:0501 gids/* | sed s,gids,gid_attrs/ndevs, "
+                                           "| xargs cat")
+        assert set(names.split()) == {"eth0.5"}
+        client = play(roce, ["rping", "-s", "-a", "192.168.5.1", "-V", "-C", 3],
+                      ["rping", "-c", "-a", "192.168.5.1", "-v", "-V", "-C", 3], statuses=(0, 255))[1]
+        assert client.count("ping data: rdma-ping-") == 3, client
+    finally:
+        for node, name in (("n1", "eth0.5"), ("n2", "eth0.5"), ("n3", "eth0.6")):
+            on(roce, node, "ip", "link", "delete", name)
+    wait_until(lambda: "192.168.5.1" not in on(roce, "n1", "ibv_devinfo", "-v"), "it has none")
+
+
 def test_iperf3(roce):
     server = serve(roce, "n2", 5301, "iperf3", "-s", "-p", "5301")
     for args in ("-n 8M", "-6 -n 8M -R", "-n 16M -M 536", "-n 8M -P 4"):
