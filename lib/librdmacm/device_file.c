@@ -27,32 +27,20 @@
 
 #include <rdma/rdma_user_cm.h>
 
-#include "abi/cm_event.h"
 #include "abi/endpoint.h"
 #include "abi/fds.h"
 #include "abi/session.h"
-#include "ahead.h"
+#include "commands.h"
 #include "redirect/redirect.h"
 
 #define DEVICE_FILE "/dev/infiniband/rdma_cm"
 #define FILES_MAX   65536 /* descriptors beyond are not served: EMFILE */
 #define NO_RESPONSE SIZE_MAX
 
-/** struct told - commands that softibd does not answer, which go out with the next one */
-struct told {
-	_Alignas(8) char bytes[512];
-	size_t len;
-};
-
 /** struct file - an open device file. @users: its descriptor, and threads in a command */
 struct file {
-	int control;
 	int users;
-	pthread_mutex_t lock; /* one command at a time on @control */
-	/* --- protected by lock --- */
-	struct ahead ahead;
-	struct told told;
-	uint32_t asked_until; /* softibd is asked for events whose message has no larger number */
+	struct commands commands;
 };
 
 static struct file *files[FILES_MAX]; /* by descriptor; untouched pages cost nothing */
@@ -88,9 +76,7 @@ static void put_file(struct file *file)
 	pthread_mutex_unlock(&files_lock);
 	if (!last)
 		return;
-	close(file->control);
-	ahead_close(&file->ahead);
-	pthread_mutex_destroy(&file->lock);
+	commands_close(&file->commands);
 	free(file);
 }
 
@@ -109,15 +95,13 @@ static int open_device(const char *dir, int flags)
 		ret = fd < FILES_MAX ? abi_endpoint_open(fd, ABI_OPEN_RDMA_CM, fds, OPENED_FDS) : -EMFILE;
 	if (!ret && fds[OPENED_PAGE] < 0)
 		ret = -EPROTO;
-	if (!ret)
-		ret = ahead_open(&file->ahead, fds[OPENED_PAGE]);
 	if (!ret && (flags & O_NONBLOCK) && fcntl(fd, F_SETFL, O_NONBLOCK))
 		ret = -errno;
+	if (!ret)
+		ret = commands_open(&file->commands, fds[OPENED_CONTROL], fds[OPENED_PAGE]);
 	if (fds[OPENED_PAGE] >= 0)
 		close(fds[OPENED_PAGE]);
 	if (!ret) {
-		file->control = fds[OPENED_CONTROL];
-		pthread_mutex_init(&file->lock, NULL);
 		file->users = 1;
 		pthread_mutex_lock(&files_lock);
 		__atomic_store_n(&files[fd], file, __ATOMIC_RELAXED);
@@ -128,8 +112,6 @@ static int open_device(const char *dir, int flags)
 		close(fds[OPENED_CONTROL]);
 	if (fd >= 0)
 		close(fd);
-	if (file)
-		ahead_close(&file->ahead);
 	free(file);
 	errno = -ret;
 	return -1;
@@ -162,7 +144,7 @@ static int close_file(int fd)
 		pthread_mutex_unlock(&files_lock);
 		/* The end of the session, of which a thread that waits hears at once: it
 		 * must find the descriptor closed */
-		shutdown(file->control, SHUT_RDWR);
+		shutdown(file->commands.control, SHUT_RDWR);
 		put_file(file);
 	}
 	return close(fd);
@@ -210,169 +192,7 @@ static const size_t response_at[] = {
 };
 #define NUM_COMMANDS (sizeof(response_at) / sizeof(response_at[0]))
 
-/** struct answer - what softibd says; @body: the response, or a message with an event */
-struct answer {
-	struct abi_reply reply;
-	_Alignas(8) char body[4096];
-};
-
-/* the value that an option's command points to goes behind it */
-static size_t option_of(const struct rdma_ucm_cmd_hdr *hdr, struct iovec *value)
-{
-	struct rdma_ucm_set_option option;
-
-	if (hdr->cmd != RDMA_USER_CM_CMD_SET_OPTION || hdr->in < sizeof(option))
-		return 0;
-	memcpy(&option, hdr + 1, sizeof(option));
-	*value = (struct iovec){(void *)(uintptr_t)option.optval, option.optlen};
-	return 1;
-}
-
-/* Return: bytes of the answer; -errno. Context: file->lock */
-static ssize_t ask(struct file *file, const void *command, size_t bytes, struct answer *answer)
-{
-	struct iovec parts[3] = {{file->told.bytes, file->told.len}, {(void *)command, bytes}};
-	const struct iovec whole = {answer, sizeof(*answer)};
-	size_t num = 2 + option_of(command, &parts[2]);
-	int ret = abi_sendv_fds(file->control, parts, num, NULL, 0, 0);
-	ssize_t n = ret ? ret : abi_receive_answer(file->control, &whole, 1, NULL, 0);
-
-	file->told.len = 0;
-	if (ret || n <= 0)
-		return -ENODEV; /* softibd is gone */
-	if (n < (ssize_t)sizeof(answer->reply) || n > (ssize_t)sizeof(*answer))
-		return -EPROTO;
-	ret = abi_reply_error(&answer->reply);
-	return ret ? ret : n - (ssize_t)offsetof(struct answer, body);
-}
-
-/* Commands that softibd may accept ahead: where the number of the id stands, and, for those that
- * have them, the parameters of the connection with @most bytes of private data */
-static const struct certain {
-	uint32_t cmd;
-	size_t bytes, id_at, param_at, most;
-} certain[] = {
-	{RDMA_USER_CM_CMD_RESOLVE_ROUTE, sizeof(struct rdma_ucm_resolve_route),
-	 offsetof(struct rdma_ucm_resolve_route, id), 0, 0},
-	{RDMA_USER_CM_CMD_CONNECT, offsetof(struct rdma_ucm_connect, ece),
-	 offsetof(struct rdma_ucm_connect, id), offsetof(struct rdma_ucm_connect, conn_param), 56},
-	{RDMA_USER_CM_CMD_ACCEPT, offsetof(struct rdma_ucm_accept, ece),
-	 offsetof(struct rdma_ucm_accept, id), offsetof(struct rdma_ucm_accept, conn_param), 196},
-};
-
-/* Return: false: softibd may refuse the command. @id: set to the number of its id */
-static bool is_certain(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes, uint32_t *id)
-{
-	const char *body = (const char *)(hdr + 1);
-	const struct certain *c = certain;
-	struct rdma_ucm_conn_param param;
-
-	while (c->cmd != hdr->cmd)
-		if (++c == certain + sizeof(certain) / sizeof(certain[0]))
-			return false;
-	if (hdr->in < c->bytes || hdr->in % 8 || hdr->in != bytes - sizeof(*hdr))
-		return false;
-	memcpy(id, body + c->id_at, sizeof(*id));
-	if (!ahead_accepts(&file->ahead, *id, hdr->cmd))
-		return false;
-	if (hdr->cmd == RDMA_USER_CM_CMD_RESOLVE_ROUTE)
-		return true;
-	memcpy(&param, body + c->param_at, sizeof(param));
-	return (param.valid || hdr->cmd == RDMA_USER_CM_CMD_ACCEPT) && param.private_data_len <= c->most;
-}
-
-/* Return: 0: nobody waits for softibd's answer; -errno. Context: file->lock */
-static int tell(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, uint32_t id)
-{
-	struct rdma_ucm_cmd_hdr head = {.cmd = hdr->cmd | ABI_CM_TOLD, .in = hdr->in};
-	const struct iovec parts[] = {{file->told.bytes, file->told.len}, {&head, sizeof(head)},
-				      {(void *)(hdr + 1), hdr->in}};
-
-	ahead_drop(&file->ahead, id);
-	file->told.len = 0;
-	return abi_sendv_fds(file->control, parts, 3, NULL, 0, 0) ? -ENODEV : 0;
-}
-
-/* Return: bytes of the response; -errno */
-static ssize_t exchange(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
-			struct answer *answer)
-{
-	uint32_t id;
-	ssize_t n;
-
-	pthread_mutex_lock(&file->lock);
-	n = ahead_find(&file->ahead, hdr, bytes, answer->body, sizeof(answer->body));
-	if (n < 0)
-		n = is_certain(file, hdr, bytes, &id) ? tell(file, hdr, id)
-						      : ask(file, hdr, bytes, answer);
-	pthread_mutex_unlock(&file->lock);
-	return n;
-}
-
 /* --- events --- */
-
-/* Message numbers are compared as serial numbers. */
-static bool is_after(uint32_t number, uint32_t other)
-{
-	return (int32_t)(number - other) > 0;
-}
-
-/* Context: file->lock */
-static void tell_taken(struct file *file, uint32_t number)
-{
-	const struct {
-		struct rdma_ucm_cmd_hdr hdr;
-		struct abi_cm_taken taken;
-	} command = {{.cmd = ABI_CM_TAKEN | ABI_CM_TOLD, .in = sizeof(command.taken)}, {number, 0}};
-	struct iovec part = {file->told.bytes, file->told.len};
-
-	if (file->told.len + sizeof(command) > sizeof(file->told.bytes)) {
-		abi_sendv_fds(file->control, &part, 1, NULL, 0, 0);
-		file->told.len = 0;
-	}
-	memcpy(file->told.bytes + file->told.len, &command, sizeof(command));
-	file->told.len += sizeof(command);
-}
-
-/* Does the message say which event comes next? Then softibd hears that it was taken. An
- * older one only says that there was an event. Context: file->lock */
-static bool take(struct file *file, const struct abi_cm_event *event)
-{
-	if (!is_after(event->number, file->asked_until))
-		return false;
-	tell_taken(file, event->number);
-	return true;
-}
-
-/* softibd may give an event whose message another thread has in its hands and asks about next. */
-static ssize_t ask_for_event(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
-			     struct answer *answer)
-{
-	const struct abi_cm_event *event = (const void *)answer->body;
-	ssize_t n = ask(file, hdr, bytes, answer);
-
-	if (n >= 0 && n < (ssize_t)sizeof(*event))
-		return -EPROTO;
-	if (n >= 0 && is_after(event->number, file->asked_until))
-		file->asked_until = event->number;
-	return n;
-}
-
-/* @answer, @n: the message that announced the event; then the event. Return: bytes of the response;
- * -EAGAIN: another thread took it, or its id is gone; -errno */
-static ssize_t take_event(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
-			  struct answer *answer, ssize_t n)
-{
-	const struct abi_cm_event *event = (const void *)answer->body;
-
-	pthread_mutex_lock(&file->lock);
-	if (n < (ssize_t)sizeof(*event) || !take(file, event))
-		n = ask_for_event(file, hdr, bytes, answer);
-	if (n > 0)
-		ahead_keep(&file->ahead, event + 1, (size_t)n - sizeof(*event));
-	pthread_mutex_unlock(&file->lock);
-	return n < 0 ? n : (ssize_t)sizeof(event->resp);
-}
 
 /* Return: bytes of the message, in answer->body; -errno: -EAGAIN with O_NONBLOCK */
 static ssize_t await_event(int fd, struct answer *answer)
@@ -404,10 +224,7 @@ static void take_back(int fd, struct file *file, const struct answer *answer, si
 	memcpy(&gone, answer->body, sizeof(gone));
 	if (!gone.excess)
 		return;
-	pthread_mutex_lock(&file->lock);
-	if (is_after(gone.last, file->asked_until))
-		file->asked_until = gone.last;
-	pthread_mutex_unlock(&file->lock);
+	commands_distrust(&file->commands, gone.last);
 	while (gone.excess-- && recv(fd, &byte, 1, MSG_DONTWAIT) == 1)
 		;
 }
@@ -445,7 +262,7 @@ static int get_event(int fd, struct file *file, const struct rdma_ucm_cmd_hdr *h
 		n = await_event(fd, &answer);
 		if (n < 0)
 			return failed_to_wait(fd, file, (int)n);
-		n = take_event(file, hdr, bytes, &answer, n);
+		n = commands_take_event(&file->commands, hdr, bytes, &answer, n);
 	} while (n == -EAGAIN);
 	if (n < 0)
 		return failed_to_wait(fd, file, (int)n);
@@ -467,8 +284,8 @@ static int migrate(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t
 	ssize_t n;
 
 	if (from)
-		exchange(from, &nothing.hdr, sizeof(nothing), &answer);
-	n = exchange(file, hdr, bytes, &answer);
+		commands_exchange(&from->commands, &nothing.hdr, sizeof(nothing), &answer);
+	n = commands_exchange(&file->commands, hdr, bytes, &answer);
 	if (n >= 0)
 		put_response(hdr, &answer, (size_t)n);
 	if (n >= 0 && from)
@@ -489,7 +306,7 @@ static int command(int fd, struct file *file, const struct rdma_ucm_cmd_hdr *hdr
 	if (hdr->cmd == RDMA_USER_CM_CMD_MIGRATE_ID &&
 	    bytes >= sizeof(*hdr) + sizeof(struct rdma_ucm_migrate_id))
 		return migrate(file, hdr, bytes);
-	n = exchange(file, hdr, bytes, &answer);
+	n = commands_exchange(&file->commands, hdr, bytes, &answer);
 	if (n < 0)
 		return (int)n;
 	put_response(hdr, &answer, (size_t)n);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Commands that softibd answers, commands that it is told, and which events the program has taken.
+ */
+#include "commands.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "abi/fds.h"
+
+int commands_open(struct commands *c, int control, int page_fd)
+{
+	int ret = ahead_open(&c->ahead, page_fd);
+
+	if (ret) {
+		ahead_close(&c->ahead);
+		return ret;
+	}
+	c->control = control;
+	c->told.len = c->asked_until = 0;
+	pthread_mutex_init(&c->lock, NULL);
+	return 0;
+}
+
+void commands_close(struct commands *c)
+{
+	close(c->control);
+	ahead_close(&c->ahead);
+	pthread_mutex_destroy(&c->lock);
+}
+
+/* --- commands --- */
+
+/* the value that an option's command points to goes behind it */
+static size_t option_of(const struct rdma_ucm_cmd_hdr *hdr, struct iovec *value)
+{
+	struct rdma_ucm_set_option option;
+
+	if (hdr->cmd != RDMA_USER_CM_CMD_SET_OPTION || hdr->in < sizeof(option))
+		return 0;
+	memcpy(&option, hdr + 1, sizeof(option));
+	*value = (struct iovec){(void *)(uintptr_t)option.optval, option.optlen};
+	return 1;
+}
+
+/* Return: bytes of the answer; -errno. Context: lock */
+static ssize_t ask(struct commands *c, const void *command, size_t bytes, struct answer *answer)
+{
+	struct iovec parts[3] = {{c->told.bytes, c->told.len}, {(void *)command, bytes}};
+	const struct iovec whole = {answer, sizeof(*answer)};
+	size_t num = 2 + option_of(command, &parts[2]);
+	int ret = abi_sendv_fds(c->control, parts, num, NULL, 0, 0);
+	ssize_t n = ret ? ret : abi_receive_answer(c->control, &whole, 1, NULL, 0);
+
+	c->told.len = 0;
+	if (ret || n <= 0)
+		return -ENODEV; /* softibd is gone */
+	if (n < (ssize_t)sizeof(answer->reply) || n > (ssize_t)sizeof(*answer))
+		return -EPROTO;
+	ret = abi_reply_error(&answer->reply);
+	return ret ? ret : n - (ssize_t)offsetof(struct answer, body);
+}
+
+/* Commands that softibd may accept ahead: where the number of the id stands, and, for those that
+ * have them, the parameters of the connection with @most bytes of private data */
+static const struct certain {
+	uint32_t cmd;
+	size_t bytes, id_at, param_at, most;
+} certain[] = {
+	{RDMA_USER_CM_CMD_RESOLVE_ROUTE, sizeof(struct rdma_ucm_resolve_route),
+	 offsetof(struct rdma_ucm_resolve_route, id), 0, 0},
+	{RDMA_USER_CM_CMD_CONNECT, offsetof(struct rdma_ucm_connect, ece),
+	 offsetof(struct rdma_ucm_connect, id), offsetof(struct rdma_ucm_connect, conn_param), 56},
+	{RDMA_USER_CM_CMD_ACCEPT, offsetof(struct rdma_ucm_accept, ece),
+	 offsetof(struct rdma_ucm_accept, id), offsetof(struct rdma_ucm_accept, conn_param), 196},
+};
+
+/* Return: false: softibd may refuse the command. @id: set to the number of its id */
+static bool is_certain(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes, uint32_t *id)
+{
+	const char *body = (const char *)(hdr + 1);
+	const struct certain *row = certain;
+	struct rdma_ucm_conn_param param;
+
+	while (row->cmd != hdr->cmd)
+		if (++row == certain + sizeof(certain) / sizeof(certain[0]))
+			return false;
+	if (hdr->in < row->bytes || hdr->in % 8 || hdr->in != bytes - sizeof(*hdr))
+		return false;
+	memcpy(id, body + row->id_at, sizeof(*id));
+	if (!ahead_accepts(&c->ahead, *id, hdr->cmd))
+		return false;
+	if (hdr->cmd == RDMA_USER_CM_CMD_RESOLVE_ROUTE)
+		return true;
+	memcpy(&param, body + row->param_at, sizeof(param));
+	return (param.valid || hdr->cmd == RDMA_USER_CM_CMD_ACCEPT) && param.private_data_len <= row->most;
+}
+
+/* Return: 0: nobody waits for softibd's answer; -errno. Context: lock */
+static int tell(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, uint32_t id)
+{
+	struct rdma_ucm_cmd_hdr head = {.cmd = hdr->cmd | ABI_CM_TOLD, .in = hdr->in};
+	const struct iovec parts[] = {{c->told.bytes, c->told.len}, {&head, sizeof(head)},
+				      {(void *)(hdr + 1), hdr->in}};
+
+	ahead_drop(&c->ahead, id);
+	c->told.len = 0;
+	return abi_sendv_fds(c->control, parts, 3, NULL, 0, 0) ? -ENODEV : 0;
+}
+
+ssize_t commands_exchange(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
+			  struct answer *answer)
+{
+	uint32_t id;
+	ssize_t n;
+
+	pthread_mutex_lock(&c->lock);
+	n = ahead_find(&c->ahead, hdr, bytes, answer->body, sizeof(answer->body));
+	if (n < 0)
+		n = is_certain(c, hdr, bytes, &id) ? tell(c, hdr, id) : ask(c, hdr, bytes, answer);
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+/* --- events --- */
+
+/* Message numbers are compared as serial numbers. */
+static bool is_after(uint32_t number, uint32_t other)
+{
+	return (int32_t)(number - other) > 0;
+}
+
+/* Context: lock */
+static void tell_taken(struct commands *c, uint32_t number)
+{
+	const struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct abi_cm_taken taken;
+	} command = {{.cmd = ABI_CM_TAKEN | ABI_CM_TOLD, .in = sizeof(command.taken)}, {number, 0}};
+	struct iovec part = {c->told.bytes, c->told.len};
+
+	if (c->told.len + sizeof(command) > sizeof(c->told.bytes)) {
+		abi_sendv_fds(c->control, &part, 1, NULL, 0, 0);
+		c->told.len = 0;
+	}
+	memcpy(c->told.bytes + c->told.len, &command, sizeof(command));
+	c->told.len += sizeof(command);
+}
+
+/* Does the message say which event comes next? Then softibd hears that it was taken. An
+ * older one only says that there was an event. Context: lock */
+static bool take(struct commands *c, const struct abi_cm_event *event)
+{
+	if (!is_after(event->number, c->asked_until))
+		return false;
+	tell_taken(c, event->number);
+	return true;
+}
+
+/* softibd may give an event whose message another thread has in its hands and asks about next. */
+static ssize_t ask_for_event(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
+			     struct answer *answer)
+{
+	const struct abi_cm_event *event = (const void *)answer->body;
+	ssize_t n = ask(c, hdr, bytes, answer);
+
+	if (n >= 0 && n < (ssize_t)sizeof(*event))
+		return -EPROTO;
+	if (n >= 0 && is_after(event->number, c->asked_until))
+		c->asked_until = event->number;
+	return n;
+}
+
+ssize_t commands_take_event(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
+			    struct answer *answer, ssize_t n)
+{
+	const struct abi_cm_event *event = (const void *)answer->body;
+
+	pthread_mutex_lock(&c->lock);
+	if (n < (ssize_t)sizeof(*event) || !take(c, event))
+		n = ask_for_event(c, hdr, bytes, answer);
+	if (n > 0)
+		ahead_keep(&c->ahead, event + 1, (size_t)n - sizeof(*event));
+	pthread_mutex_unlock(&c->lock);
+	return n < 0 ? n : (ssize_t)sizeof(event->resp);
+}
+
+void commands_distrust(struct commands *c, uint32_t last)
+{
+	pthread_mutex_lock(&c->lock);
+	if (is_after(last, c->asked_until))
+		c->asked_until = last;
+	pthread_mutex_unlock(&c->lock);
+}
