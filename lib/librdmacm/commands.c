@@ -143,6 +143,7 @@ static void tell_taken(struct commands *c, uint32_t number)
 	} command = {{.cmd = ABI_CM_TAKEN | ABI_CM_TOLD, .in = sizeof(command.taken)}, {number, 0}};
 	struct iovec part = {c->told.bytes, c->told.len};
 
+	_Static_assert(sizeof(c->told.bytes) / sizeof(command) < ABI_CM_TOLD_MAX, "another one may follow");
 	if (c->told.len + sizeof(command) > sizeof(c->told.bytes)) {
 		abi_sendv_fds(c->control, &part, 1, NULL, 0, 0);
 		c->told.len = 0;

@@ -34,14 +34,15 @@ struct abi_cm_gone {
 };
 
 /*
- * A flag of struct rdma_ucm_cmd_hdr.cmd: softibd does not answer this command. Others may follow it
- * in the message, each of them hdr.in bytes, a multiple of eight, behind its header; the last one may be
- * answered.
+ * A flag of struct rdma_ucm_cmd_hdr.cmd: softibd does not answer this command, whose hdr.in is a
+ * multiple of eight.
  */
 #define ABI_CM_TOLD 0x80000000u
 
-/** ABI_CM_TAKEN - the program has taken an event that was sent. Without ABI_CM_TOLD it is answered */
-#define ABI_CM_TAKEN 0x5f00u
+/** ABI_CM_TAKEN - the program has taken an event that was sent. Without ABI_CM_TOLD it is answered;
+ *  with it, other commands may follow in the message, of which it may have ABI_CM_TOLD_MAX */
+#define ABI_CM_TAKEN	0x5f00u
+#define ABI_CM_TOLD_MAX 64
 
 struct abi_cm_taken {
 	uint32_t number; /* of the event */

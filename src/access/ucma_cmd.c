@@ -526,7 +526,7 @@ int ucma_command(struct ucma_session *session, const void *in, size_t bytes, voi
 	size_t len;
 	int ret;
 
-	do {
+	for (int i = 0; i < ABI_CM_TOLD_MAX; i++) {
 		hdr = in;
 		if (bytes < sizeof(*hdr) || hdr->in > bytes - sizeof(*hdr))
 			return -EINVAL;
@@ -540,6 +540,10 @@ int ucma_command(struct ucma_session *session, const void *in, size_t bytes, voi
 			report_failure(session, hdr, ret);
 		in = (const u8 *)in + len;
 		bytes -= len;
-	} while (bytes);
-	return UCMA_NO_ANSWER;
+		if (!bytes)
+			return UCMA_NO_ANSWER;
+		if (hdr->cmd != (ABI_CM_TAKEN | ABI_CM_TOLD))
+			return -EINVAL;
+	}
+	return -EINVAL;
 }

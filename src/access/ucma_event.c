@@ -6,6 +6,8 @@
 
 #include "access/ucma_private.h"
 
+#define TAKEN_REACH 1024 /* events from the front of the queue among which one that was taken is sought */
+
 static void put_data(u8 *to, u8 *to_bytes, const void *data, u8 bytes)
 {
 	*to_bytes = data ? bytes : 0;
@@ -140,12 +142,15 @@ void ucma_event_taken(struct ucma_event *event)
 	free_event(event);
 }
 
+/* Programs take events in their order, except for threads that do so at the same time. A program that
+ * keeps thousands of events and takes the last ones first must not make softibd search. */
 struct ucma_event *ucma_event_find(struct ucma_session *s, u32 number)
 {
+	unsigned int reach = TAKEN_REACH;
 	struct ucma_event *event;
 
 	list_for_each_entry(event, &s->queue, node) {
-		if (!event->sent)
+		if (!event->sent || !reach--)
 			return NULL;
 		if (event->number == number)
 			return event;

@@ -186,7 +186,8 @@ void ucma_put_ah(struct ib_uverbs_ah_attr *to, const struct rdma_ah_attr *from);
 size_t ucma_event_put(struct ucma_session *session, struct ucma_event *event, void *out);
 /** ucma_event_taken() - the program has the oldest event @event, which leaves the queue */
 void ucma_event_taken(struct ucma_event *event);
-/** ucma_event_find() - Return: the event of @session that was sent with this number; NULL */
+/** ucma_event_find() - Return: the event of @session that was sent with this number; NULL: there is none
+ *  among the oldest ones */
 struct ucma_event *ucma_event_find(struct ucma_session *session, u32 number);
 /** ucma_flush() - send the events that were not sent yet, as far as the socket has room */
 void ucma_flush(struct ucma_session *session);

@@ -94,19 +94,23 @@ static void enter(struct program *p, const void *open, size_t bytes)
 	rt_receive(p->news, reply, sizeof(reply), MSG_DONTWAIT, &p->commands, 1);
 }
 
-/* ABI_CM_TOLD: is there a command in the message that is not? */
+/* Does the message end with a command that is told? Only ABI_CM_TAKEN may be followed by others. */
 static bool is_answered(const uint8_t *bytes, size_t len)
 {
 	struct rdma_ucm_cmd_hdr hdr;
 
-	while (len >= sizeof(hdr)) {
+	for (int i = 0; i < ABI_CM_TOLD_MAX && len >= sizeof(hdr); i++) {
 		memcpy(&hdr, bytes, sizeof(hdr));
 		if (!(hdr.cmd & ABI_CM_TOLD) || hdr.in % 8 || hdr.in > len - sizeof(hdr))
 			return true;
 		bytes += sizeof(hdr) + hdr.in;
 		len -= sizeof(hdr) + hdr.in;
+		if (hdr.cmd != (ABI_CM_TAKEN | ABI_CM_TOLD))
+			return len;
+		if (!len)
+			return false;
 	}
-	return len;
+	return true;
 }
 
 /* each command is answered, and what it brings about is waited for */

@@ -441,6 +441,56 @@ static void test_told_commands_precede_the_asked_one(void **state)
 	assert_int_equal(answered(NULL), -EINVAL);
 }
 
+/* A message is as long a piece of work for softibd as one command, or little longer. */
+static void test_few_commands_are_told_in_a_message(void **state)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct abi_cm_taken taken;
+	} many[ABI_CM_TOLD_MAX + 1];
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct rdma_ucm_resolve_route cmd;
+	} two[2];
+
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++) {
+		many[i].hdr = (struct rdma_ucm_cmd_hdr){ABI_CM_TAKEN | ABI_CM_TOLD, sizeof(many[i].taken), 0};
+		many[i].taken = (struct abi_cm_taken){.number = 1};
+	}
+	assert_true(send(commands, many, sizeof(many), 0) > 0);
+	turn(1);
+	assert_int_equal(answered(NULL), -EINVAL);
+	assert_true(send(commands, many, sizeof(many) - sizeof(many[0]), 0) > 0);
+	turn(1);
+	assert_int_equal(recv(commands, many, sizeof(many), MSG_DONTWAIT), -1);
+	for (size_t i = 0; i < ARRAY_SIZE(two); i++) {
+		two[i].hdr = (struct rdma_ucm_cmd_hdr){RDMA_USER_CM_CMD_RESOLVE_ROUTE | ABI_CM_TOLD,
+						       sizeof(two[i].cmd), 0};
+		two[i].cmd = (struct rdma_ucm_resolve_route){.id = 1};
+	}
+	assert_true(send(commands, two, sizeof(two), 0) > 0);
+	turn(1);
+	assert_int_equal(answered(NULL), -EINVAL);
+}
+
+/* Who reads thousands of events and takes the last one first does not make softibd search for it. */
+static void test_an_event_far_from_the_oldest_is_not_sought(void **state)
+{
+	enum { EVENTS = 1100 };
+	struct message message;
+	u32 first = 0, last = 0;
+
+	for (u32 i = 0; i < EVENTS; i++) {
+		last = make_resolved();
+		first = first ? first : last;
+		assert_true(await_message(&message) > 0);
+	}
+	say_taken(EVENTS);
+	destroyed(last, 0, 1, EVENTS);
+	say_taken(1);
+	destroyed(first, 1, 0, EVENTS);
+}
+
 /* Does a message say that softibd would accept the command? */
 static bool accepts(const struct message *message, u32 cmd)
 {
@@ -516,6 +566,8 @@ int main(void)
 		CASE(test_an_event_that_is_not_taken_is_in_excess),
 		CASE(test_events_wait_for_room),
 		CASE(test_told_commands_precede_the_asked_one),
+		CASE(test_few_commands_are_told_in_a_message),
+		CASE(test_an_event_far_from_the_oldest_is_not_sought),
 		CASE(test_a_command_that_is_told_succeeds),
 		CASE(test_a_command_that_is_told_fails_by_an_event),
 	};
