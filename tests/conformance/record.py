@@ -9,6 +9,10 @@ for those behind it.
 
 The cases of the RDMA CM take the device's address from "ip -j addr" and its
 link address, which no TUN device has: they get ADDRESS, and no link address.
+
+The buffers of the cases of dma-bufs come from dmabuf_alloc.c, which is preloaded. Debian's DmaBufMR
+cannot keep a DmaBuf that it was given or has made, whose add_ref() is no method of Python's: here
+it is one.
 """
 import importlib.machinery
 import random
@@ -20,9 +24,24 @@ tests_dir, module, report, address = sys.argv[1:5]
 sys.argv[1:] = sys.argv[5:]
 sys.path[:0] = [tests_dir, str(Path(tests_dir).parent), str(Path(__file__).resolve().parents[1])]
 
+import pyverbs.dmabuf  # noqa: E402
+import pyverbs.mr  # noqa: E402
 from args_parser import parser  # noqa: E402  the copied tests' own
 from recorder import cases_of, read_report, recorder  # noqa: E402
 
+
+class DmaBuf(pyverbs.dmabuf.DmaBuf):
+    def add_ref(self, region):
+        """The region keeps the buffer, and is closed first."""
+
+
+class DmaBufMR(pyverbs.mr.DmaBufMR):
+    def __init__(self, pd, length, access, dmabuf=None, offset=0, gpu=0, gtt=0):
+        super().__init__(pd, length, access, dmabuf or DmaBuf(length + offset, gpu, gtt), offset, gpu, gtt)
+
+
+if not hasattr(pyverbs.dmabuf.DmaBuf, "add_ref"):
+    pyverbs.dmabuf.DmaBuf, pyverbs.mr.DmaBufMR = DmaBuf, DmaBufMR
 init = str(Path(tests_dir) / "__init__.py")
 tests = importlib.machinery.SourceFileLoader("tests", init).load_module()
 RDMATestCase = importlib.import_module("tests.base").RDMATestCase
