@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Runs on a node, by test_migrate.py: one end of a connection with an alternate path.
 
-    migrate_side.py send|receive COUNT
+    migrate_side.py send|receive|refuse COUNT
 
 Prints the LIDs of its two ports and its QPN, reads the peer's from a line. Messages go
 from port 1 to port 1. The sender sends half of them, prints "half", and the rest at the
 line "go"; it prints its LID, then, in use. The receiver prints the numbers that came.
-Both end when the event has come that says that the path migrated, whose name they print.
+Both end when the event has come that says that the path migrated, whose name they print; one that
+refuses awaits only that.
 """
 import json
 import struct
@@ -85,14 +86,14 @@ def main():
     end = End(count)
     print(*end.lids(), end.qp.qp_num, flush=True)
     end.connect(*map(int, sys.stdin.readline().split()))
-    if role == "receive":
+    if role != "send":
         for number in range(count):
             end.qp.post_recv(RecvWR(wr_id=number, num_sge=1, sg=[end.sge(number)]))
     print("ready", flush=True)
     sys.stdin.readline()
     if role == "receive":
         print(json.dumps(end.receive()), flush=True)
-    else:
+    elif role == "send":
         end.send(range(count // 2))
         print("half", flush=True)
         sys.stdin.readline()
