@@ -6,7 +6,7 @@
  * ordinary socket.
  *
  * A thread increments a count of users before it looks up an entry. A thread that removes an entry
- * from the table frees it only if the count is zero then; otherwise the entry is never freed.
+ * from the table frees it only if the count is zero then; otherwise the entry is kept for ever.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -22,6 +22,7 @@
 
 static _Atomic(struct sdp_memory *) table[FDS_MAX];
 static _Atomic unsigned int users[FDS_MAX];
+static _Atomic(struct sdp_memory *) kept; /* entries that were in use when they left the table */
 
 struct sdp_memory *sdp_memory_enter(int fd)
 {
@@ -137,8 +138,14 @@ static void replace(int fd, struct sdp_memory *m)
 {
 	struct sdp_memory *old = atomic_exchange(&table[fd], m);
 
-	if (!old || atomic_load(&users[fd]))
+	if (!old)
 		return;
+	if (atomic_load(&users[fd])) {
+		old->next_kept = atomic_load(&kept);
+		while (!atomic_compare_exchange_weak(&kept, &old->next_kept, old))
+			;
+		return;
+	}
 	munmap(old->memory, sizeof(*old->memory));
 	free(old);
 }

@@ -205,6 +205,7 @@ struct sdp_memory {
 	int side;
 	_Atomic bool reads_much; /* this process has read much: see moves_much() */
 	_Atomic unsigned int calls[2]; /* calls for little data: reads, writes */
+	struct sdp_memory *next_kept;  /* memory.c */
 };
 
 /** sdp_memory_keep() - map the shared memory of connection @fd, and close @memory_fd (-1: there is none) */

@@ -544,6 +544,100 @@ static void knows_that_a_descriptor_was_replaced(void **state)
 	close_link(&l);
 }
 
+/** struct duplex - a link both of whose directions have a lease; the sender's end belongs to two threads, the
+ *  receiver's to the test. @sent: bytes to the receiver; @answered: bytes back; what was got of them */
+struct duplex {
+	struct link l;
+	_Atomic size_t sent, got, answered, answer_got;
+	_Atomic bool wrong;
+};
+
+#define DUPLEX_BYTES (4 * ABI_SDP_RING_BYTES)
+#define IN_FLIGHT    (ABI_SDP_RING_BYTES - 2 * MUCH)
+
+/* Return: bytes; 0: none now; -1: the descriptor is closed */
+static ssize_t write_piece(int fd, size_t at, uint8_t bytes[MUCH])
+{
+	const size_t n = 1 + at % (MUCH - 1);
+	ssize_t ret;
+
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = byte_at(at + i);
+	ret = write_to(fd, bytes, n);
+	return ret < 0 && errno == EAGAIN ? 0 : ret;
+}
+
+static ssize_t read_piece(int fd, size_t at, uint8_t bytes[MUCH], _Atomic bool *wrong)
+{
+	ssize_t ret = read_from(fd, bytes, MUCH, 0);
+
+	for (ssize_t i = 0; i < ret; i++)
+		if (bytes[i] != byte_at(at + (size_t)i))
+			atomic_store(wrong, true);
+	if (ret < 0 && errno == EAGAIN)
+		return 0;
+	return ret ? ret : -1;
+}
+
+static void *write_all(void *duplex)
+{
+	struct duplex *d = duplex;
+	uint8_t bytes[MUCH];
+	ssize_t n = 0;
+
+	while (n >= 0) {
+		n = d->sent - d->got < IN_FLIGHT ? write_piece(d->l.sender, d->sent, bytes) : 0;
+		d->sent += n > 0 ? (size_t)n : 0;
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void *read_all(void *duplex)
+{
+	struct duplex *d = duplex;
+	uint8_t bytes[MUCH];
+	ssize_t n = 0;
+
+	while (n >= 0) {
+		n = read_piece(d->l.sender, d->answer_got, bytes, &d->wrong);
+		d->answer_got += n > 0 ? (size_t)n : 0;
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* One thread writes to a connection, another one reads from it, and a third one closes it: both streams are in
+ * order until then, and both threads hear of the end (the sanitizers look at the rest). */
+static void threads_share_a_connection(void **state)
+{
+	static struct duplex d;
+	static uint8_t bytes[MUCH];
+	pthread_t writer, reader;
+
+	d = (struct duplex){.sent = 0};
+	open_link(&d.l);
+	grant(&d.l);
+	atomic_store(&d.l.memory->half[1].lease, 1);
+	assert_int_equal(pthread_create(&writer, NULL, write_all, &d), 0);
+	assert_int_equal(pthread_create(&reader, NULL, read_all, &d), 0);
+	while (d.got < DUPLEX_BYTES || d.answer_got < DUPLEX_BYTES) {
+		ssize_t n = read_piece(d.l.receiver, d.got, bytes, &d.wrong);
+
+		assert_true(n >= 0);
+		d.got += (size_t)n;
+		n = d.answered - d.answer_got < IN_FLIGHT ? write_piece(d.l.receiver, d.answered, bytes) : 0;
+		assert_true(n >= 0);
+		d.answered += (size_t)n;
+	}
+	sdp_memory_forget(d.l.sender);
+	shutdown(d.l.sender, SHUT_RDWR); /* as close(), but that the number is nobody else's meanwhile */
+	assert_int_equal(pthread_join(writer, NULL), 0);
+	assert_int_equal(pthread_join(reader, NULL), 0);
+	assert_false(d.wrong);
+	close_link(&d.l);
+}
+
 /* Any values in the control words: calls return, never with more than was asked for, and touch
  * nothing but their buffers (the sanitizers look, too). */
 static void survives_rubbish(void **state)
@@ -590,6 +684,7 @@ int main(void)
 		cmocka_unit_test(fills_the_socket_behind_the_ring),
 		cmocka_unit_test(wakes_a_reader_in_the_kernel),
 		cmocka_unit_test(knows_that_a_descriptor_was_replaced),
+		cmocka_unit_test(threads_share_a_connection),
 		cmocka_unit_test(survives_rubbish),
 	};
 
