@@ -143,8 +143,10 @@ static void add_errors_to_poll(struct pollfd *fds, nfds_t num_fds, int n)
 			fds[i].revents |= POLLERR;
 }
 
-static int poll_with_rings(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
-			   const sigset_t *mask)
+/* @again: set if a ring had bytes, so that the kernel was not waited for, but softibd or another thread has taken
+ * them: whoever may wait must not be told that its time is over */
+static int poll_once(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		     const sigset_t *mask, bool *again)
 {
 	static const struct timespec zero;
 	struct sdp_watches w = {.num = 0};
@@ -162,6 +164,19 @@ static int poll_with_rings(struct pollfd *fds, nfds_t n, const struct timespec *
 	ret = add_rings_to_poll(&w, fds, ret);
 	add_errors_to_poll(fds, n, ret);
 	sdp_watches_end(&w, w.num && waits && !ready);
+	*again = ready && waits && !ret;
+	return ret;
+}
+
+static int poll_with_rings(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+			   const sigset_t *mask)
+{
+	bool again;
+	int ret;
+
+	do
+		ret = poll_once(fds, n, timeout, mask, &again);
+	while (again);
 	return ret;
 }
 
@@ -192,7 +207,8 @@ static int add_rings_to_select(const struct sdp_watches *w, fd_set *reads, int n
 	return n;
 }
 
-static int select_with_rings(int n, fd_set *sets[3], struct timeval *timeout)
+/* @again: as of poll_once() */
+static int select_once(int n, fd_set *sets[3], struct timeval *timeout, bool *again)
 {
 	struct timeval zero = {0};
 	struct sdp_watches w = {.num = 0};
@@ -208,7 +224,28 @@ static int select_with_rings(int n, fd_set *sets[3], struct timeval *timeout)
 	ret = sdp_libc.select(n, sets[0], sets[1], sets[2], ready ? &zero : timeout);
 	ret = add_rings_to_select(&w, sets[0], ret);
 	sdp_watches_end(&w, w.num && waits && !ready);
+	*again = ready && waits && !ret;
 	return ret;
+}
+
+/* The kernel clears the sets when it finds nothing. A program with larger ones than it may have is not helped. */
+static int select_with_rings(int n, fd_set *sets[3], struct timeval *timeout)
+{
+	fd_set asked[3];
+	bool again;
+	int ret;
+
+	for (int i = 0; i < 3 && n <= FD_SETSIZE; i++)
+		if (sets[i])
+			asked[i] = *sets[i];
+	while (true) {
+		ret = select_once(n, sets, timeout, &again);
+		if (!again || n > FD_SETSIZE)
+			return ret;
+		for (int i = 0; i < 3; i++)
+			if (sets[i])
+				*sets[i] = asked[i];
+	}
 }
 
 EXPORT int select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *timeout)

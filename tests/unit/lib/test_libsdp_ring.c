@@ -236,6 +236,74 @@ static void polls_the_ring(void **state)
 	close_link(&l);
 }
 
+static struct link *ends_under_way; /* its lease, when the library asks the kernel */
+
+/* softibd takes what the ring has, and passes it on by the socket */
+static void end_lease(void)
+{
+	struct link *l = ends_under_way;
+
+	ends_under_way = NULL;
+	if (!l)
+		return;
+	grant(l);
+	atomic_store(&l->half->head, atomic_load(&l->half->tail));
+	assert_int_equal(send(l->to_receiver, out, MUCH, 0), MUCH);
+}
+
+static int ending_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	static int (*kernels)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+	int ret;
+
+	if (!kernels)
+		*(void **)&kernels = dlsym(RTLD_NEXT, "ppoll");
+	ret = kernels(fds, n, timeout, mask);
+	end_lease();
+	return ret;
+}
+
+static int ending_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *timeout)
+{
+	static int (*kernels)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
+	int ret;
+
+	if (!kernels)
+		*(void **)&kernels = dlsym(RTLD_NEXT, "select");
+	ret = kernels(n, reads, writes, excepts, timeout);
+	end_lease();
+	return ret;
+}
+
+/* The ring has bytes, so the kernel is not waited for; then the lease ends, and it has none. A program that
+ * waits without limit is not told that its time is over (netcat would leave). */
+static void waits_on_when_the_lease_ends(void **state)
+{
+	struct pollfd p = {.events = POLLIN};
+	struct link l;
+	fd_set set;
+
+	open_link(&l);
+	p.fd = l.receiver;
+	FD_ZERO(&set);
+	FD_SET(l.receiver, &set);
+	assert_int_equal(read_from(l.receiver, in, MUCH, 0), -1);
+	for (int i = 0; i < 2; i++) {
+		grant(&l);
+		assert_int_equal(write_to(l.sender, out, MUCH), MUCH);
+		assert_int_equal(abi_sdp_used(l.half), MUCH);
+		ends_under_way = &l;
+		if (i)
+			assert_int_equal(select(l.receiver + 1, &set, NULL, NULL, NULL), 1);
+		else
+			assert_int_equal(poll(&p, 1, -1), 1);
+		assert_null(ends_under_way);
+		assert_int_equal(read_from(l.receiver, in, MUCH, 0), MUCH);
+	}
+	assert_true(FD_ISSET(l.receiver, &set));
+	close_link(&l);
+}
+
 /* --- epoll --- */
 
 /** struct watched - a link whose receiver an epoll instance watches, and which has a lease */
@@ -549,7 +617,7 @@ static void knows_that_a_descriptor_was_replaced(void **state)
 struct duplex {
 	struct link l;
 	_Atomic size_t sent, got, answered, answer_got;
-	_Atomic bool wrong;
+	_Atomic bool wrong, closed;
 };
 
 #define DUPLEX_BYTES (4 * ABI_SDP_RING_BYTES)
@@ -586,7 +654,7 @@ static void *write_all(void *duplex)
 	ssize_t n = 0;
 
 	while (n >= 0) {
-		n = d->sent - d->got < IN_FLIGHT ? write_piece(d->l.sender, d->sent, bytes) : 0;
+		n = d->closed || d->sent - d->got < IN_FLIGHT ? write_piece(d->l.sender, d->sent, bytes) : 0;
 		d->sent += n > 0 ? (size_t)n : 0;
 		sched_yield();
 	}
@@ -632,6 +700,7 @@ static void threads_share_a_connection(void **state)
 	}
 	sdp_memory_forget(d.l.sender);
 	shutdown(d.l.sender, SHUT_RDWR); /* as close(), but that the number is nobody else's meanwhile */
+	d.closed = true;
 	assert_int_equal(pthread_join(writer, NULL), 0);
 	assert_int_equal(pthread_join(reader, NULL), 0);
 	assert_false(d.wrong);
@@ -675,6 +744,7 @@ int main(void)
 		cmocka_unit_test(stops_at_the_mark),
 		cmocka_unit_test(rests_in_the_kernel),
 		cmocka_unit_test(polls_the_ring),
+		cmocka_unit_test(waits_on_when_the_lease_ends),
 		cmocka_unit_test(epoll_reports_a_level),
 		cmocka_unit_test(epoll_reports_an_edge),
 		cmocka_unit_test(epoll_is_fair),
@@ -688,9 +758,8 @@ int main(void)
 		cmocka_unit_test(survives_rubbish),
 	};
 
-	sdp_libc = (struct sdp_libc){.getsockopt = getsockopt, .sendmsg = sendmsg, .recvmsg = note_recvmsg};
-	*(void **)&sdp_libc.ppoll = dlsym(RTLD_NEXT, "ppoll");
-	*(void **)&sdp_libc.select = dlsym(RTLD_NEXT, "select");
+	sdp_libc = (struct sdp_libc){.getsockopt = getsockopt, .sendmsg = sendmsg, .recvmsg = note_recvmsg,
+				      .ppoll = ending_ppoll, .select = ending_select};
 	*(void **)&sdp_libc.epoll_create1 = dlsym(RTLD_NEXT, "epoll_create1");
 	*(void **)&sdp_libc.epoll_ctl = dlsym(RTLD_NEXT, "epoll_ctl");
 	*(void **)&sdp_libc.epoll_pwait = dlsym(RTLD_NEXT, "epoll_pwait");
