@@ -164,6 +164,19 @@ def test_netcat(pair, home, bound, called):
         (home / "out").unlink()
 
 
+def test_netcat_copies_both_ways(pair, home):
+    """Each end sends a file and ends its half of the connection. A listening netcat leaves when its peer has ended,
+    so its own file is the short one. Nothing is lost, as by TCP."""
+    (home / "long").write_bytes(os.urandom(8 << 20))
+    (home / "short").write_bytes(os.urandom(1 << 20))
+    for _ in range(4):
+        server = Netcat(pair, f"-N -n -l 0.0.0.0 {{port}} <{home}/short >{home}/out1")
+        assert shell(pair, "n2", f"nc -N {IPV4} {server.port} <{home}/long >{home}/out2") == (0, "")
+        server.end()
+        assert (home / "out1").read_bytes() == (home / "long").read_bytes()
+        assert (home / "out2").read_bytes() == (home / "short").read_bytes()
+
+
 def test_netcat_looks_who_listens(pair):
     """-z, with a time-out (connect() does not wait) and without; the server (-k) takes a client after
     the other."""
