@@ -54,6 +54,9 @@ void sdp_note_grant_sent(struct sdp *sdp);
 
 /* --- suspend.c --- */
 
+/** sdp_is_too_late() - is @msg one of the stream's, behind the SuspComm of its sender? */
+bool sdp_is_too_late(const struct sdp *sdp, const struct wire_sdp_msg *msg);
+
 /** sdp_next_suspend() - SuspComm or its Ack, when nothing is under way any more that it has to wait for */
 bool sdp_next_suspend(struct sdp *sdp, struct wire_sdp_msg *msg);
 

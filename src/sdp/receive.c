@@ -166,7 +166,7 @@ int sdp_received(struct sdp *sdp, uint16_t slot, const uint8_t *buf, size_t len,
 	if (sdp->state != SDP_OPEN)
 		return 0; /* what was under way when it ended */
 	if (!wire_sdp_read(buf, len, &msg) && take_numbers(sdp, &msg.bsdh) &&
-	    handlers[msg.bsdh.mid])
+	    !sdp_is_too_late(sdp, &msg) && handlers[msg.bsdh.mid])
 		ret = handlers[msg.bsdh.mid](sdp, slot, &msg, input);
 	if (ret) {
 		*input = (struct sdp_input){0};

@@ -13,6 +13,9 @@
  * A peer that has memory lent when it sends SuspComm is told to send that as data (SendSm), as if it
  * had cancelled it. A direction that DisConn has closed is closed again on the new connection.
  *
+ * What is part of the stream, or lends memory, may not come behind a SuspComm: it could meet an end that has
+ * already left, and be lost.
+ *
  * If both ends ask at the same time, the one that has sent the Hello is followed, and the other
  * one's SuspComm has no answer.
  */
@@ -56,6 +59,23 @@ void sdp_not_resumed(struct sdp *sdp)
 {
 	if (sdp->state == SDP_SUSPENDED)
 		sdp_end_as(sdp, SDP_LOST);
+}
+
+bool sdp_is_too_late(const struct sdp *sdp, const struct wire_sdp_msg *msg)
+{
+	if (!sdp->susp_received)
+		return false;
+	switch (msg->bsdh.mid) {
+	case WIRE_SDP_DATA:
+		return msg->payload_bytes;
+	case WIRE_SDP_SRC_AVAIL:
+	case WIRE_SDP_SINK_AVAIL:
+	case WIRE_SDP_RDMA_WR_COMPL:
+	case WIRE_SDP_DISCONN:
+		return true;
+	default:
+		return false;
+	}
 }
 
 int sdp_on_susp_comm(struct sdp *sdp, uint16_t slot, const struct wire_sdp_msg *msg,

@@ -648,7 +648,8 @@ def sdp_message(mid, length=16):
 def sdp_machine():
     """Both ends ask to suspend the communication; what follows is made, or not."""
     susp, ack = sdp_message(0x0d, 24), sdp_message(0x0e)
-    stories = {"asks": SDP_SUSPEND + SDP_SEND + ack, "is_asked": susp + SDP_SEND + SDP_SENT,
+    src_avail = bytes([12, 0, 33, 0xfe]) + bytes(15) + pack(">IIQ", 9, 0, 0) + b"x"
+    stories = {"too_late": susp + SDP_SEND + src_avail + SDP_SENT, "asks": SDP_SUSPEND + SDP_SEND + ack, "is_asked": susp + SDP_SEND + SDP_SENT,
                "both_ask": SDP_SUSPEND + SDP_SEND + susp + SDP_SEND + SDP_SENT}
     for name, story in stories.items():
         for mode in range(2):  # the pipelined mode, if the number of bytes is odd
