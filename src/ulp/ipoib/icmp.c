@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "ulp/ipoib/checksum.h"
+#include "wire/inet.h"
 #include "ulp/ipoib/frame.h"
 
 #define IPV4_BYTES   20
@@ -19,8 +19,8 @@
 /* of an ICMPv6 message behind its IPv6 header at @ip (RFC 8200 section 8.1) */
 static u16 sum_v6(const u8 *ip, const u8 *message, size_t bytes)
 {
-	return ipoib_fold(ipoib_sum(message, bytes,
-				    ipoib_sum(ip + 8, 32, bytes + IPPROTO_ICMPV6)));
+	return wire_inet_fold(wire_inet_sum(message, bytes,
+				    wire_inet_sum(ip + 8, 32, bytes + IPPROTO_ICMPV6)));
 }
 
 static void put_v6(u8 *to, size_t payload_bytes, const struct in6_addr *from,
@@ -132,12 +132,12 @@ static size_t put_error_v4(u8 *to, const u8 *ip, size_t bytes, const struct erro
 	to[9] = IPPROTO_ICMP;
 	memcpy(to + 12, ip + 16, 4);
 	memcpy(to + 16, ip + 12, 4);
-	put_be16(to + 10, ipoib_fold(ipoib_sum(to, IPV4_BYTES, 0)));
+	put_be16(to + 10, wire_inet_fold(wire_inet_sum(to, IPV4_BYTES, 0)));
 	icmp[0] = 3; /* destination unreachable */
 	icmp[1] = e->code_v4;
 	put_be16(icmp + 6, e->mtu);
 	memcpy(icmp + 8, ip, quoted);
-	put_be16(icmp + 2, ipoib_fold(ipoib_sum(icmp, 8 + quoted, 0)));
+	put_be16(icmp + 2, wire_inet_fold(wire_inet_sum(icmp, 8 + quoted, 0)));
 	return IPV4_BYTES + 8 + quoted;
 }
 

@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "ulp/ipoib/checksum.h"
+#include "wire/inet.h"
 
 #define IPV4_HEADER    20
 #define IPV6_HEADER    40
@@ -18,23 +18,18 @@
 #define DONT_FRAGMENT  0x4000 /* the identification of such a packet says nothing (RFC 6864) */
 enum { TCP_PSH = 0x08, TCP_ACK = 0x10 };
 
-static bool is_v4(const u8 *packet)
-{
-	return packet[0] >> 4 == 4;
-}
-
 static u8 protocol_of(const u8 *packet)
 {
-	return packet[is_v4(packet) ? 9 : 6];
+	return packet[wire_inet_is_v4(packet) ? 9 : 6];
 }
 
 /* Of a group's datagrams programs may see the packets themselves (DHCP), so they stay what they are. */
 static bool is_wanted(const u8 *packet)
 {
-	u8 first = packet[is_v4(packet) ? 16 : 24];
+	u8 first = packet[wire_inet_is_v4(packet) ? 16 : 24];
 
 	return protocol_of(packet) == IPPROTO_TCP ||
-	       (protocol_of(packet) == IPPROTO_UDP && first < (is_v4(packet) ? 0xe0 : 0xff));
+	       (protocol_of(packet) == IPPROTO_UDP && first < (wire_inet_is_v4(packet) ? 0xe0 : 0xff));
 }
 
 /* Return: the bytes of a plain IP header in front of TCP or UDP; 0: it is something else */
@@ -51,12 +46,9 @@ static size_t ip_header(const u8 *packet, size_t bytes)
 	return is_wanted(packet) && get_be16(packet + 4) == bytes - IPV6_HEADER ? IPV6_HEADER : 0;
 }
 
-/* of the pseudo-header (RFC 9293 section 3.1) */
 static u64 pseudo_sum(const u8 *packet, size_t tcp_bytes)
 {
-	bool v4 = is_v4(packet);
-
-	return ipoib_sum(packet + (v4 ? 12 : 8), v4 ? 8 : 32, protocol_of(packet) + tcp_bytes);
+	return wire_inet_pseudo_sum(packet, protocol_of(packet), tcp_bytes);
 }
 
 /* of one that has data and a checksum */
@@ -86,7 +78,7 @@ static bool has_right_checksum(const u8 *packet, size_t bytes)
 {
 	size_t ip = ip_header(packet, bytes);
 
-	return !ipoib_fold(ipoib_sum(packet + ip, bytes - ip, pseudo_sum(packet, bytes - ip)));
+	return !wire_inet_fold(wire_inet_sum(packet + ip, bytes - ip, pseudo_sum(packet, bytes - ip)));
 }
 
 bool ipoib_merge_is_udp(const u8 *packet)
@@ -104,7 +96,7 @@ bool ipoib_merge_may_begin(const u8 *packet, size_t bytes)
 static bool is_same_flow(const struct ipoib_merge *m, const u8 *packet)
 {
 	const u8 *tcp = packet + m->ip_header, *own = m->packet + m->ip_header;
-	bool same_ip = is_v4(packet) ?
+	bool same_ip = wire_inet_is_v4(packet) ?
 			       !memcmp(packet, m->packet, 2) &&
 				       !memcmp(packet + 6, m->packet + 6, 4) &&
 				       !memcmp(packet + 12, m->packet + 12, 8) :
@@ -148,7 +140,7 @@ bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes)
 	if (!headers || !has_right_checksum(packet, bytes))
 		return false;
 	if (!m->count) {
-		m->ip_header = is_v4(packet) ? IPV4_HEADER : IPV6_HEADER;
+		m->ip_header = wire_inet_is_v4(packet) ? IPV4_HEADER : IPV6_HEADER;
 		m->headers = m->bytes = headers;
 		m->mss = bytes - headers;
 		m->next_seq = get_be32(packet + m->ip_header + 4);
@@ -163,7 +155,7 @@ bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes)
 
 void ipoib_merge_end(struct ipoib_merge *m, struct virtio_net_hdr *h)
 {
-	bool v4 = is_v4(m->packet);
+	bool v4 = wire_inet_is_v4(m->packet);
 	bool udp = protocol_of(m->packet) == IPPROTO_UDP;
 	u8 *tcp = m->packet + m->ip_header;
 
@@ -181,10 +173,10 @@ void ipoib_merge_end(struct ipoib_merge *m, struct virtio_net_hdr *h)
 	if (v4) {
 		put_be16(m->packet + 2, (u16)m->bytes);
 		put_be16(m->packet + 10, 0);
-		put_be16(m->packet + 10, ipoib_fold(ipoib_sum(m->packet, IPV4_HEADER, 0)));
+		put_be16(m->packet + 10, wire_inet_fold(wire_inet_sum(m->packet, IPV4_HEADER, 0)));
 	} else {
 		put_be16(m->packet + 4, (u16)(m->bytes - IPV6_HEADER));
 	}
 	put_be16(tcp + h->csum_offset,
-		 (u16)~ipoib_fold(pseudo_sum(m->packet, m->bytes - m->ip_header)));
+		 (u16)~wire_inet_fold(pseudo_sum(m->packet, m->bytes - m->ip_header)));
 }

@@ -6,10 +6,9 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "ulp/ipoib/checksum.h"
+#include "wire/inet.h"
 
 #define TCP_HEADER 20
-enum { TCP_FIN = 0x01, TCP_PSH = 0x08, TCP_CWR = 0x80 };
 
 bool ipoib_is_large(const struct virtio_net_hdr *h)
 {
@@ -27,17 +26,12 @@ int ipoib_fill_checksum(const struct virtio_net_hdr *h, u8 *packet, size_t bytes
 		return 0;
 	if (field + 2 > bytes)
 		return -EINVAL;
-	checksum = ipoib_fold(ipoib_sum(packet + start, bytes - start, 0));
+	checksum = wire_inet_fold(wire_inet_sum(packet + start, bytes - start, 0));
 	put_be16(packet + field, checksum ? checksum : 0xffff);
 	return 0;
 }
 
 /* --- cutting --- */
-
-static bool is_v4(const struct ipoib_cut *c)
-{
-	return c->packet[0] >> 4 == 4;
-}
 
 /* Does the header that the host describes agree with what it says of the packet? */
 static bool is_tcp(const struct virtio_net_hdr *h, const u8 *packet, size_t bytes)
@@ -74,38 +68,6 @@ int ipoib_cut_begin(struct ipoib_cut *c, const struct virtio_net_hdr *h, const u
 		       : 0;
 }
 
-/* RFC 9293 section 3.1; a receiver reacts once to what the segment as a whole says */
-static void set_tcp(const struct ipoib_cut *c, u8 *to, size_t payload, bool last)
-{
-	const bool v4 = is_v4(c);
-	const size_t bytes = c->headers - c->ip_header + payload;
-	u8 *tcp = to + c->ip_header;
-	u64 sum;
-
-	put_be32(tcp + 4, get_be32(tcp + 4) + (u32)(c->at - c->headers));
-	if (!last)
-		tcp[13] &= (u8) ~(TCP_FIN | TCP_PSH);
-	if (c->index)
-		tcp[13] &= (u8)~TCP_CWR;
-	put_be16(tcp + 16, 0);
-	sum = ipoib_sum(to + (v4 ? 12 : 8), v4 ? 8 : 32, IPPROTO_TCP + bytes);
-	put_be16(tcp + 16, ipoib_fold(ipoib_sum(tcp, bytes, sum)));
-}
-
-static void set_ip(const struct ipoib_cut *c, u8 *to, size_t payload)
-{
-	size_t bytes = c->headers + payload;
-
-	if (!is_v4(c)) {
-		put_be16(to + 4, (u16)(bytes - 40));
-		return;
-	}
-	put_be16(to + 2, (u16)bytes);
-	put_be16(to + 4, (u16)(get_be16(to + 4) + c->index));
-	put_be16(to + 10, 0);
-	put_be16(to + 10, ipoib_fold(ipoib_sum(to, c->ip_header, 0)));
-}
-
 bool ipoib_cut_is_done(const struct ipoib_cut *c)
 {
 	return c->at == c->bytes;
@@ -119,8 +81,12 @@ size_t ipoib_cut_next(struct ipoib_cut *c, u8 *to)
 		return 0;
 	memcpy(to, c->packet, c->headers);
 	memcpy(to + c->headers, c->packet + c->at, payload);
-	set_ip(c, to, payload);
-	set_tcp(c, to, payload, c->at + payload == c->bytes);
+	wire_tcp_finish(to, &(struct wire_tcp_part){.ip_bytes = c->ip_header,
+						    .header_bytes = c->headers,
+						    .payload_bytes = payload,
+						    .offset = c->at - c->headers,
+						    .index = c->index,
+						    .last = c->at + payload == c->bytes});
 	c->at += payload;
 	c->index++;
 	return c->headers + payload;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ulp/ipoib/checksum.h"
+#include "wire/inet.h"
 #include "ulp/ipoib/merge.h"
 
 #define MSS	1000
@@ -97,10 +97,10 @@ static void one_alone_stays_as_it_came(void **state)
 static void seal(size_t ip, size_t bytes)
 {
 	bool v4 = ip == 20;
-	u64 sum = ipoib_sum(part + (v4 ? 12 : 8), v4 ? 8 : 32, IPPROTO_TCP + bytes - ip);
+	u64 sum = wire_inet_sum(part + (v4 ? 12 : 8), v4 ? 8 : 32, IPPROTO_TCP + bytes - ip);
 
 	put_be16(part + ip + 16, 0);
-	put_be16(part + ip + 16, ipoib_fold(ipoib_sum(part + ip, bytes - ip, sum)));
+	put_be16(part + ip + 16, wire_inet_fold(wire_inet_sum(part + ip, bytes - ip, sum)));
 }
 
 /* Return: is the second segment appended when the bits @value of byte @at differ? */
@@ -234,8 +234,8 @@ static size_t fill_udp(bool v4, size_t payload, u8 mark)
 	}
 	put_be32(part + ip, 0x12345678);
 	put_be16(part + ip + 4, (u16)(8 + payload));
-	put_be16(part + ip + 6, ipoib_fold(ipoib_sum(part + ip, 8 + payload,
-		 ipoib_sum(part + (v4 ? 12 : 8), v4 ? 8 : 32, IPPROTO_UDP + 8 + payload))));
+	put_be16(part + ip + 6, wire_inet_fold(wire_inet_sum(part + ip, 8 + payload,
+		 wire_inet_sum(part + (v4 ? 12 : 8), v4 ? 8 : 32, IPPROTO_UDP + 8 + payload))));
 	return bytes;
 }
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 
-#include "ulp/ipoib/checksum.h"
+#include "wire/inet.h"
 #include "ulp/ipoib/segment.h"
 
 #define MTU  2044
@@ -49,11 +49,11 @@ static void assert_checksums(const u8 *p, size_t bytes)
 {
 	bool v4 = p[0] >> 4 == 4;
 	size_t ip = v4 ? 20 : 40;
-	u64 pseudo = ipoib_sum(p + (v4 ? 12 : 8), v4 ? 8 : 32, IPPROTO_TCP + bytes - ip);
+	u64 pseudo = wire_inet_sum(p + (v4 ? 12 : 8), v4 ? 8 : 32, IPPROTO_TCP + bytes - ip);
 
 	if (v4)
-		assert_int_equal(ipoib_fold(ipoib_sum(p, 20, 0)), 0);
-	assert_int_equal(ipoib_fold(ipoib_sum(p + ip, bytes - ip, pseudo)), 0);
+		assert_int_equal(wire_inet_fold(wire_inet_sum(p, 20, 0)), 0);
+	assert_int_equal(wire_inet_fold(wire_inet_sum(p + ip, bytes - ip, pseudo)), 0);
 }
 
 static void parts_are_the_segment(bool v4)
@@ -131,7 +131,7 @@ static u16 plain_sum(const u8 *p, size_t bytes, u64 sum)
 {
 	for (size_t i = 0; i < bytes; i++)
 		sum += i % 2 ? p[i] : p[i] << 8;
-	return ipoib_fold(sum);
+	return wire_inet_fold(sum);
 }
 
 static void a_sum_by_blocks_is_the_sum_of_words(void **state)
@@ -142,7 +142,7 @@ static void a_sum_by_blocks_is_the_sum_of_words(void **state)
 		for (size_t i = 0; i < sizeof(data); i++)
 			data[i] = fill ? (u8)(i * fill * 37 + i / 9) : 0xff;
 		for (size_t bytes = 0; bytes + 7 < sizeof(data); bytes++)
-			assert_int_equal(ipoib_fold(ipoib_sum(data + bytes % 7, bytes, 0x12345)),
+			assert_int_equal(wire_inet_fold(wire_inet_sum(data + bytes % 7, bytes, 0x12345)),
 					 plain_sum(data + bytes % 7, bytes, 0x12345));
 	}
 }
@@ -158,7 +158,7 @@ static void a_checksum_is_filled_in(void **state)
 	assert_int_equal(ipoib_fill_checksum(&(struct virtio_net_hdr){0}, packet, bytes), 0);
 	assert_int_equal(get_be16(packet + 26), 0x1234);
 	assert_int_equal(ipoib_fill_checksum(&h, packet, bytes), 0);
-	assert_int_equal(ipoib_fold(ipoib_sum(packet + 20, bytes - 20, 0x1234)), 0);
+	assert_int_equal(wire_inet_fold(wire_inet_sum(packet + 20, bytes - 20, 0x1234)), 0);
 	h.csum_offset = 12; /* the field ends behind the packet */
 	assert_int_equal(ipoib_fill_checksum(&h, packet, bytes), -EINVAL);
 	h.csum_start = 0xffff;
