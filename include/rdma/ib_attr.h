@@ -49,6 +49,8 @@ enum ib_device_cap_flags {
 	IB_DEVICE_SRQ_RESIZE = 1 << 13,
 	IB_DEVICE_N_NOTIFY_CQ = 1 << 14,
 	IB_DEVICE_MEM_WINDOW = 1 << 17,
+	IB_DEVICE_UD_IP_CSUM = 1 << 18, /* IB_SEND_IP_CSUM, IB_WC_IP_CSUM_OK */
+	IB_DEVICE_UD_TSO = 1 << 19,	/* IB_WR_LSO */
 	IB_DEVICE_XRC = 1 << 20,
 	IB_DEVICE_MEM_MGT_EXTENSIONS = 1 << 21,
 	IB_DEVICE_MEM_WINDOW_TYPE_2A = 1 << 23,
@@ -566,6 +568,7 @@ enum ib_wr_opcode {
 	IB_WR_LOCAL_INV,
 	IB_WR_BIND_MW,
 	IB_WR_SEND_WITH_INV,
+	IB_WR_LSO,
 	IB_WR_REG_MR = 0x20, /* the midlayer's own: struct ib_reg_wr */
 };
 
@@ -574,6 +577,7 @@ enum ib_send_flags {
 	IB_SEND_SIGNALED = 1 << 1,
 	IB_SEND_SOLICITED = 1 << 2,
 	IB_SEND_INLINE = 1 << 3,
+	IB_SEND_IP_CSUM = 1 << 4,
 };
 
 struct ib_sge {
@@ -618,6 +622,7 @@ enum ib_wc_opcode {
 	IB_WC_FETCH_ADD,
 	IB_WC_BIND_MW,
 	IB_WC_LOCAL_INV,
+	IB_WC_LSO,
 	IB_WC_REG_MR = 0x20,
 	IB_WC_RECV = 1 << 7,
 	IB_WC_RECV_RDMA_WITH_IMM,
@@ -626,6 +631,7 @@ enum ib_wc_opcode {
 enum ib_wc_flags {
 	IB_WC_GRH = 1 << 0,
 	IB_WC_WITH_IMM = 1 << 1,
+	IB_WC_IP_CSUM_OK = 1 << 2,
 	IB_WC_WITH_INVALIDATE = 1 << 3,
 };
 

@@ -198,6 +198,15 @@ struct ib_event {
 	enum ib_event_type event;
 };
 
+/**
+ * enum ib_qp_create_flags - of struct ib_qp_init_attr, for UD QPs
+ * @IB_QP_CREATE_IPOIB_UD_LSO: the QP carries IPoIB (RFC 4391) and takes IB_WR_LSO and
+ *                             IB_SEND_IP_CSUM. -EOPNOTSUPP: the device has no IB_DEVICE_UD_TSO
+ */
+enum ib_qp_create_flags {
+	IB_QP_CREATE_IPOIB_UD_LSO = 1 << 0,
+};
+
 struct ib_qp_init_attr {
 	void (*event_handler)(struct ib_event *event, void *qp_context);
 	void *qp_context;
@@ -208,7 +217,7 @@ struct ib_qp_init_attr {
 	struct ib_qp_cap cap;
 	enum ib_sig_type sq_sig_type;
 	enum ib_qp_type qp_type;
-	u32 create_flags;
+	u32 create_flags; /* enum ib_qp_create_flags */
 	u32 port_num; /* SMI and GSI only */
 };
 
@@ -257,9 +266,30 @@ struct ib_atomic_wr {
 	u32 rkey;
 };
 
+/**
+ * struct ib_ud_wr - a datagram; with IB_WR_LSO, all that a large TCP segment of IPoIB is cut into
+ * @header: IB_WR_LSO: what the first packet begins with: encapsulation (RFC 4391 section 6), IP and TCP
+ *          header; copied before ib_post_send() returns. wr.sg_list has the segment's payload
+ * @hlen:   its length
+ * @mss:    no packet has more of the payload than so many bytes
+ *
+ * The adapter gives each packet the header with its own length, identification, sequence number
+ * and checksums; FIN and PSH are in the last packet alone, CWR in the first one. There is one
+ * completion, IB_WC_LSO.
+ *
+ * IB_SEND_IP_CSUM, of a datagram of IPoIB with TCP or UDP: the adapter computes the checksums of IPv4's
+ * header and of TCP or UDP. Any other datagram is sent as it is. The receiver's completion has
+ * IB_WC_IP_CSUM_OK if its adapter knows that these checksums are right.
+ *
+ * Both need a QP with IB_QP_CREATE_IPOIB_UD_LSO. -EINVAL: the QP is another, @hlen or @mss is 0, @header
+ * has other headers or is longer than they are, @hlen and @mss exceed the MTU together, or the
+ * payload is empty or exceeds 64 KiB. Without that flag IB_SEND_IP_CSUM is ignored.
+ */
 struct ib_ud_wr {
 	struct ib_send_wr wr;
 	struct ib_ah *ah;
+	void *header;
+	int hlen, mss;
 	u32 remote_qpn;
 	u32 remote_qkey;
 	u16 pkey_index; /* GSI only */

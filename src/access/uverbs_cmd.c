@@ -13,6 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* QPs of programs have neither (IB_QP_CREATE_IPOIB_UD_LSO) */
+#define KERNEL_CAPS ((u64)(IB_DEVICE_UD_IP_CSUM | IB_DEVICE_UD_TSO))
+
 /* --- the context --- */
 
 static int cmd_get_context(struct call *call)
@@ -69,7 +72,7 @@ static void answer_device(struct ib_uverbs_query_device_resp *out, const struct 
 		.hw_ver = a.hw_ver,
 		.max_qp = (u32)a.max_qp,
 		.max_qp_wr = (u32)a.max_qp_wr,
-		.device_cap_flags = (u32)a.device_cap_flags,
+		.device_cap_flags = (u32)(a.device_cap_flags & ~KERNEL_CAPS),
 		.max_sge = (u32)MIN(a.max_send_sge, a.max_recv_sge),
 		.max_sge_rd = (u32)a.max_sge_rd,
 		.max_cq = (u32)a.max_cq,
@@ -127,7 +130,7 @@ static int cmd_ex_query_device(struct call *call)
 	out->xrc_odp_caps = a.odp_caps.per_transport_caps.xrc_odp_caps;
 	out->timestamp_mask = a.timestamp_mask;
 	out->hca_core_clock = a.hca_core_clock_khz;
-	out->device_cap_flags_ex = a.device_cap_flags;
+	out->device_cap_flags_ex = a.device_cap_flags & ~KERNEL_CAPS;
 	out->max_dm_size = a.max_dm_size;
 	if (a.rss_fields) {
 		out->rss_caps.supported_qpts = 1u << IB_QPT_RAW_PACKET;

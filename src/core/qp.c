@@ -46,6 +46,15 @@ static bool is_on(const struct ib_device *device, const struct ib_cq *cq)
 	return !cq || cq->device == device;
 }
 
+static int flags_check(const struct ib_device *device, const struct ib_qp_init_attr *attr)
+{
+	if (!attr->create_flags)
+		return 0;
+	if (attr->create_flags != IB_QP_CREATE_IPOIB_UD_LSO || attr->qp_type != IB_QPT_UD)
+		return -EINVAL;
+	return device->attrs.device_cap_flags & IB_DEVICE_UD_TSO ? 0 : -EOPNOTSUPP;
+}
+
 static int init_attr_check(const struct ib_device *device, const struct ib_qp_init_attr *attr)
 {
 	const struct ib_device_attr *max = &device->attrs;
@@ -68,7 +77,7 @@ static int init_attr_check(const struct ib_device *device, const struct ib_qp_in
 	    cap->max_recv_sge > (unsigned)max->max_recv_sge ||
 	    cap->max_inline_data > (unsigned)max_inline)
 		return -EINVAL;
-	return 0;
+	return flags_check(device, attr);
 }
 
 static void use_parts(struct ib_qp *qp, int by)

@@ -139,6 +139,17 @@ struct eng_link_ops {
 	const void *(*receive)(void *link, size_t *len, unsigned *port_num);
 	void (*release)(void *link);
 
+	/* --- what IPoIB's adapters compute; all NULL for a link whose QPs have no max_header --- */
+
+	/** reserve_train() - room for packets in a row, @len bytes in all: each has @each bytes, and
+	 *  the last one what remains. commit() as for one packet. NULL: no memory */
+	void *(*reserve_train)(void *link, size_t each, size_t len);
+	/** checked() - the IP checksums in the room just reserved are right: they were computed in it */
+	void (*checked)(void *link);
+	/** is_checked() - did the sender's engine say so of the packet that receive() returned, which
+	 *  nobody could change since? */
+	bool (*is_checked)(void *link);
+
 	/* --- lanes; choose is NULL for a link that has none --- */
 
 	/** choose() - by which medium does the next packet on @path leave, which has @bytes of
@@ -411,6 +422,9 @@ struct eng_qp_init {
 	struct eng_srq *srq; /* or NULL */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	uint32_t max_sge_rd; /* of an RDMA READ; 0: as many as max_send_sge */
+	/* UD: the longest header of IBV_WR_TSO, TP_MAX_TSO_HEADER at most; the QP takes IBV_SEND_IP_CSUM
+	 * as well. 0: it takes neither */
+	uint32_t max_header;
 	bool sq_sig_all;
 	bool blocks_own_multicast; /* UD: the QP does not receive its own multicast packets */
 	/* RC: the QP is an RD QP, or an EE context, which has no CQs and no queues (rd.c) */

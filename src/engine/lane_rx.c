@@ -80,6 +80,7 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 	pkt->payload = at;
 	pkt->payload_bytes = record->length_bytes;
 	pkt->packets = record->packets;
+	pkt->ip_checked = false;
 	if (unlikely(!at || !wire_opcodes[record->opcode].name))
 		return false;
 	if (likely(!(record->flags & ABI_RECORD_GRH)))

@@ -121,7 +121,7 @@ static int describe_datagram(const struct eng_qp *qp, const struct ibv_send_wr *
 	out->av = *av;
 	out->remote_qpn = wr->wr.ud.remote_qpn & 0xffffff;
 	out->remote_qkey = wr->wr.ud.remote_qkey;
-	return 0;
+	return unlikely(wr->opcode == IBV_WR_TSO) ? eng_describe_cut(qp, wr, out) : 0;
 }
 
 static uint32_t max_sge(const struct eng_qp *qp, enum ibv_wr_opcode opcode)

@@ -750,6 +750,16 @@ static inline bool eng_acks_wait(const struct engine *e)
 	return !list_empty(&e->owed_acks) || !list_empty(&e->piggyback_acks);
 }
 
+/* cut.c */
+/** eng_describe_cut() - translate a request whose opcode is IBV_WR_TSO. 0; -EINVAL: @qp takes none, or
+ *  its header is none of a TCP segment of IPoIB, or is longer or shorter than that */
+int eng_describe_cut(const struct eng_qp *qp, const struct ibv_send_wr *wr, struct tp_send_wr *out);
+/** eng_finish_checksums() - compute the checksums of a datagram of IPoIB with TCP or UDP. Return:
+ *  false: it is something else, and unchanged */
+bool eng_finish_checksums(uint8_t *datagram, size_t bytes);
+/** eng_send_train() - send the packets of a request that is cut (@out->header) */
+void eng_send_train(struct engine *e, struct eng_qp *qp, struct tp_packet_out *out);
+
 /* lane_tx.c, lane_rx.c */
 /** eng_ext_encode() - write the extended headers of a record. Of a DETH only the Q_Key is
  *  written, in host byte order, because the record has the source QP; all others are as on the

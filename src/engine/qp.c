@@ -272,6 +272,7 @@ static int alloc_parts(struct eng_qp *qp)
 		.max_sge = in->max_send_sge,
 		.max_inline = in->max_inline,
 		.max_dest_rd = max_rd,
+		.max_header = in->max_header,
 		.sq_sig_all = in->sq_sig_all,
 		.has_srq = in->srq != NULL,
 		.min_ack_ns = qp->engine->cfg.devpage->min_ack_timeout_us * NSEC_PER_USEC,
@@ -286,7 +287,8 @@ static int alloc_parts(struct eng_qp *qp)
 
 	if (eng_has_tags(qp))
 		tpi.max_sge = MAX(tpi.max_sge, (uint32_t)ENG_TAG_SGES);
-	size = tp_qp_size(tpi.sq_depth + tpi.own_depth, tpi.max_sge, tpi.max_inline, max_rd);
+	size = tp_qp_size(tpi.sq_depth + tpi.own_depth, tpi.max_sge, tpi.max_inline, max_rd,
+			  tpi.max_header);
 	/* on failure eng_qp_free() frees what is there */
 	if ((!in->srq && eng_rq_init(&qp->rq, in->pd, in->max_recv_wr, in->max_recv_sge,
 				     &qp->rq_block, in->memory, ENG_QUEUE_RECV)) ||
@@ -322,6 +324,9 @@ static bool init_is_sound(const struct engine *e, const struct eng_qp_init *in)
 	       in->max_send_sge <= TP_MAX_SGE &&
 	       (!in->srq || !in->srq->tags || (in->type == IBV_QPT_RC && !in->is_rd)) &&
 	       in->max_recv_sge <= TP_MAX_SGE && in->max_inline <= TP_MAX_INLINE &&
+	       (!in->max_header || (in->type == IBV_QPT_UD && !in->is_raw &&
+				    in->max_header <= TP_MAX_TSO_HEADER &&
+				    e->cfg.link_ops->reserve_train)) &&
 	       (in->qpn >= 2 || (in->port_num && in->port_num <= e->cfg.devpage->num_ports));
 }
 

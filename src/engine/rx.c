@@ -126,6 +126,8 @@ static void packet(struct engine *e, const void *bytes, size_t len, unsigned por
 		e->stats.rx_malformed++;
 		return;
 	}
+	if (e->cfg.link_ops->is_checked)
+		pkt.ip_checked = e->cfg.link_ops->is_checked(e->cfg.link);
 	if (unlikely(pkt.bth.dest_qpn == WIRE_QPN_MULTICAST)) {
 		to_group(e, &pkt);
 		return;

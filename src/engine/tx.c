@@ -83,6 +83,13 @@ static bool assemble(const struct tp_packet_out *out, const uint8_t *header, siz
 	return true;
 }
 
+/* IBV_SEND_IP_CSUM: @to is where the link has the packet */
+static void compute_checksums(struct engine *e, const struct tp_packet_out *out, uint8_t *to)
+{
+	if (eng_finish_checksums(to, out->hdr.payload_bytes))
+		e->cfg.link_ops->checked(e->cfg.link);
+}
+
 void eng_unsent(struct engine *e, struct eng_qp *qp, const struct tp_packet_out *out)
 {
 	e->probes = true;
@@ -135,10 +142,13 @@ static bool send_packet(struct engine *e, struct eng_qp *qp, struct tp_packet_ou
 	len = (size_t)n + out->hdr.payload_bytes + out->hdr.bth.pad_bytes;
 	to = e->cfg.link_ops->reserve(e->cfg.link, &out->hdr, port_num, len);
 	if (likely(to)) {
-		if (likely(assemble(out, header, (size_t)n, to)))
-			committed(e, port_num, len);
-		else
+		if (unlikely(!assemble(out, header, (size_t)n, to))) {
 			eng_unsent(e, qp, out);
+			return true;
+		}
+		if (unlikely(out->ip_checksums && qp->init.max_header))
+			compute_checksums(e, out, to + n);
+		committed(e, port_num, len);
 		return true;
 	}
 	e->stats.link_full++;
@@ -167,7 +177,9 @@ static bool send_one(struct engine *e, struct eng_qp *qp, bool *sent)
 			return false;
 		if (unlikely(qp->is_paced))
 			eng_pace_pay(qp, out.hdr.payload_bytes);
-		if (!send_packet(e, qp, &out))
+		if (unlikely(out.header))
+			eng_send_train(e, qp, &out);
+		else if (!send_packet(e, qp, &out))
 			return false;
 		break;
 	case ENG_LOST:

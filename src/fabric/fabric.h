@@ -44,6 +44,14 @@ int fab_packet_decode(struct fab_packet *pkt, const void *bytes, size_t len);
 /** fab_packet_grh() - decode the GRH of a packet that has one (lrh.lnh) */
 struct wire_grh fab_packet_grh(const struct fab_packet *pkt);
 
+/** struct fab_train - datagrams of one sender to one destination, in a row */
+struct fab_train {
+	const uint8_t *bytes; /* of all of them, each as in struct fab_packet */
+	size_t len;
+	uint32_t packets;
+	uint32_t dwords; /* the sum of LRH:PktLen */
+};
+
 /** struct fab_sink - an adapter's side of a port; all functions are called from the loop */
 struct fab_sink {
 	/**
@@ -58,6 +66,10 @@ struct fab_sink {
 	/** changed() - port attributes changed: enum ag_change bits */
 	void (*changed)(void *ctx, uint32_t changes);
 	void *ctx;
+	/** deliver_train() - deliver() for all of @train, whose first packet is @first. NULL: the
+	 *  adapter takes none. Return: 0; -EAGAIN, -EOPNOTSUPP: nothing was accepted, each packet is to
+	 *  be sent by itself */
+	int (*deliver_train)(void *ctx, const struct fab_packet *first, const struct fab_train *train);
 };
 
 int fab_create(struct rt *rt, const struct topology *topo, struct fabric **fab);
@@ -91,6 +103,18 @@ const struct fab_sink *fab_sink(struct fabric *fab, int node, int port);
  * (fab_discard() counts it).
  */
 int fab_send(struct fabric *fab, int node, int port, const struct fab_packet *pkt);
+
+/**
+ * fab_send_train() - fab_send() of several datagrams at once
+ * @first: the first packet, decoded; the others differ from it in PSN, length and payload
+ *
+ * Their way is resolved once. They are counted on each link as single packets are.
+ * Return: 0; -EAGAIN, -EOPNOTSUPP: nothing was sent, because there is no room for all, or because a
+ * tap, a capture, a fault rule or a counter on the way, or the destination, wants to see each of them:
+ * the caller sends each by itself
+ */
+int fab_send_train(struct fabric *fab, int node, int port, const struct fab_packet *first,
+		   const struct fab_train *train);
 
 /** fab_discard() - count a packet that the adapter dropped after the head-of-queue
  *  lifetime (PortXmitDiscards) */

@@ -276,6 +276,41 @@ void fab_way_count(struct fab_way *way, uint64_t packets, uint64_t dwords)
 	}
 }
 
+/* --- several packets at once --- */
+
+/* Return: the way on which nobody has to see packets one by one; NULL: there is none in the cache */
+static const struct fab_route *find_open(struct fab_port *start, const struct fab_packet *first)
+{
+	const struct fab_route *route =
+		fab_inspects(start->fab) || first->lrh.vl == WIRE_VL_MANAGEMENT ||
+				first->lrh.dlid >= WIRE_LID_MULTICAST ?
+			NULL : fab_route_find(start, first);
+
+	if (!route || (!route->num_steps && !list_empty(&route->end->waiting)))
+		return NULL;
+	for (int i = 0; i < route->num_steps; i++)
+		if (must_be_seen(&route->step[i]))
+			return NULL;
+	return route;
+}
+
+int fab_send_train(struct fabric *fab, int node, int num, const struct fab_packet *first,
+		   const struct fab_train *train)
+{
+	const struct fab_route *route = find_open(fab_port_of(fab, node, num), first);
+	const struct fab_sink *sink = route ? &route->end->sink : NULL;
+	int ret = sink && sink->deliver_train ? sink->deliver_train(sink->ctx, first, train) :
+						-EOPNOTSUPP;
+
+	if (ret)
+		return ret;
+	for (int i = 0; i < route->num_steps; i++) {
+		count(route->step[i].from, true, first->lrh.sl, train->packets, train->dwords);
+		count(route->step[i].to, false, first->lrh.sl, train->packets, train->dwords);
+	}
+	return 0;
+}
+
 void fab_fold_node(struct fabric *fab, int node)
 {
 	struct fab_stop *stop;

@@ -93,7 +93,8 @@ static void attach_ports(struct hca *hca)
 	for (unsigned i = 1; i <= hca->ib.phys_port_cnt; i++) {
 		struct hca_port *port = &hca->port[i - 1];
 		struct fab_sink sink = {
-			.deliver = hca_port_deliver, .changed = hca_port_changed, .ctx = port};
+			.deliver = hca_port_deliver, .deliver_train = hca_port_deliver_train,
+			.changed = hca_port_changed, .ctx = port};
 
 		port->hca = hca;
 		port->port_num = i;

@@ -14,14 +14,39 @@
 /* Return: room for the packet; NULL: there is no memory, and the packet stays in its send queue.
  * A frame that was reserved before and never committed, because its payload could not be read, is
  * replaced. */
-static void *link_reserve(void *link, const struct wire_packet *pkt, unsigned port_num,
-			  size_t len)
+static void *reserve(void *link, size_t each, size_t len)
 {
 	struct hca_set *set = ((struct hca *)link)->set;
 
 	rt_free(set->reserved);
 	set->reserved = rt_alloc(sizeof(*set->reserved) + len);
-	return set->reserved ? set->reserved->bytes : NULL;
+	if (!set->reserved)
+		return NULL;
+	set->reserved->each = each;
+	set->reserved->taken = 0;
+	set->reserved->ip_checked = false;
+	return set->reserved->bytes;
+}
+
+static void *link_reserve(void *link, const struct wire_packet *pkt, unsigned port_num,
+			  size_t len)
+{
+	return reserve(link, 0, len);
+}
+
+static void *link_reserve_train(void *link, size_t each, size_t len)
+{
+	return reserve(link, each < len ? each : 0, len);
+}
+
+static void link_checked(void *link)
+{
+	((struct hca *)link)->set->reserved->ip_checked = true;
+}
+
+static bool link_is_checked(void *link)
+{
+	return list_first_entry(&((struct hca *)link)->rx, struct hca_frame, node)->ip_checked;
 }
 
 static void link_commit(void *link, unsigned port_num, size_t len)
@@ -50,9 +75,11 @@ static const void *link_receive(void *link, size_t *len, unsigned *port_num)
 	if (list_empty(&hca->rx) || hca->rx_turn == 0)
 		return NULL;
 	f = list_first_entry(&hca->rx, struct hca_frame, node);
-	*len = f->len;
+	*len = f->len - f->taken;
+	if (f->each)
+		*len = MIN(*len, f->each);
 	*port_num = f->port_num;
-	return f->bytes;
+	return f->bytes + f->taken;
 }
 
 static void drop_first(struct list_head *queue)
@@ -66,8 +93,11 @@ static void drop_first(struct list_head *queue)
 static void link_release(void *link)
 {
 	struct hca *hca = link;
+	struct hca_frame *f = list_first_entry(&hca->rx, struct hca_frame, node);
 
-	drop_first(&hca->rx);
+	f->taken += f->each;
+	if (!f->each || f->taken >= f->len)
+		drop_first(&hca->rx);
 	hca->rx_len--;
 	hca->rx_turn--;
 }
@@ -78,7 +108,23 @@ const struct eng_link_ops hca_link_ops = {
 	.flush = link_flush,
 	.receive = link_receive,
 	.release = link_release,
+	.reserve_train = link_reserve_train,
+	.checked = link_checked,
+	.is_checked = link_is_checked,
 };
+
+struct hca_frame *hca_frame_copy(const void *bytes, size_t len)
+{
+	struct hca_frame *f = rt_alloc(sizeof(*f) + len);
+
+	if (!f)
+		return NULL;
+	f->len = len;
+	f->each = f->taken = 0;
+	f->ip_checked = false;
+	memcpy(f->bytes, bytes, len);
+	return f;
+}
 
 /* Return: a frame with the packet, which the caller owns; NULL: no memory. If a kernel engine has
  * sent the packet, the first receiver takes its frame without a copy. Further members of a group
@@ -91,10 +137,7 @@ static struct hca_frame *take_frame(struct hca_set *set, const void *bytes, size
 		set->passing = NULL;
 		return f;
 	}
-	f = rt_alloc(sizeof(*f) + len);
-	if (f)
-		memcpy(f->bytes, bytes, len);
-	return f;
+	return hca_frame_copy(bytes, len);
 }
 
 int hca_link_receive(struct hca *hca, unsigned port_num, const void *bytes, size_t len)
@@ -109,7 +152,7 @@ int hca_link_receive(struct hca *hca, unsigned port_num, const void *bytes, size
 	f->len = len;
 	f->port_num = port_num;
 	list_add_tail(&f->node, &hca->rx);
-	hca->rx_len++;
+	hca->rx_len += hca_frame_packets(f);
 	rt_work_queue(hca->rt, &hca->progress);
 	return 0;
 }

@@ -145,6 +145,22 @@ int hca_port_deliver(void *ctx, const struct fab_packet *pkt)
 			  hca_link_receive(hca, port->port_num, pkt->bytes, pkt->len);
 }
 
+/* A train is for one QP of the midlayer. All others, and what is to be dropped, get single packets. */
+int hca_port_deliver_train(void *ctx, const struct fab_packet *first, const struct fab_train *train)
+{
+	struct hca_port *port = ctx;
+	struct hca *hca = port->hca;
+	const struct hca_qp *qp;
+
+	if (first->dest_qpn <= 1 || first->dest_qpn >= WIRE_QPN_FRAME ||
+	    !eng_port_accepts_pkey(hca_devport(hca, port->port_num), first->pkey))
+		return -EOPNOTSUPP;
+	qp = eng_table_get(&hca->qps, first->dest_qpn);
+	if (!qp || qp->user || qkey_is_wrong(qp, first))
+		return -EOPNOTSUPP;
+	return hca_link_receive(hca, port->port_num, train->bytes, train->len);
+}
+
 static void dispatch(struct hca *hca, unsigned port_num, enum ib_event_type type)
 {
 	struct ib_event event = {

@@ -41,6 +41,18 @@ static bool is_datagram(const struct hca_qp *qp)
 	       qp->ib.qp_type == IB_QPT_GSI;
 }
 
+static void describe_datagram(const struct ib_ud_wr *wr, struct ibv_send_wr *out)
+{
+	out->wr.ud.ah = (struct ibv_ah *)(void *)container_of(wr->ah, struct hca_ah, ib);
+	out->wr.ud.remote_qpn = wr->remote_qpn;
+	out->wr.ud.remote_qkey = wr->remote_qkey;
+	if (wr->wr.opcode != IB_WR_LSO)
+		return;
+	out->tso.hdr = wr->header; /* what does not fit is no length that the engine takes */
+	out->tso.hdr_sz = (uint16_t)(wr->hlen < 0 ? 0 : MIN(wr->hlen, UINT16_MAX));
+	out->tso.mss = (uint16_t)(wr->mss < 0 ? 0 : MIN(wr->mss, UINT16_MAX));
+}
+
 static void describe(const struct hca_qp *qp, const struct ib_send_wr *wr, struct ibv_send_wr *out)
 {
 	*out = (struct ibv_send_wr){
@@ -52,9 +64,7 @@ static void describe(const struct hca_qp *qp, const struct ib_send_wr *wr, struc
 		.imm_data = wr->ex.imm_data,
 	};
 	if (is_datagram(qp)) {
-		out->wr.ud.ah = (struct ibv_ah *)(void *)container_of(ud_wr(wr)->ah, struct hca_ah, ib);
-		out->wr.ud.remote_qpn = ud_wr(wr)->remote_qpn;
-		out->wr.ud.remote_qkey = ud_wr(wr)->remote_qkey;
+		describe_datagram(ud_wr(wr), out);
 	} else if (wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
 		   wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD) {
 		out->wr.atomic.remote_addr = atomic_wr(wr)->remote_addr;

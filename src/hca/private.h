@@ -60,12 +60,16 @@ struct hca_set {
 	struct hca_frame *passing;  /* the frame in fab_send(): its receiver may keep it, and sets NULL */
 };
 
-/** struct hca_frame - a packet on its way between the kernel engine and a port */
+/** struct hca_frame - a packet on its way between the kernel engine and a port, or a train: packets of
+ *  one datagram request after the other, with the same destination (engine/cut.c) */
 struct hca_frame {
 	struct list_head node;
 	unsigned port_num;
 	mono_t since; /* when it began to wait for room at its destination (waiting.c) */
 	size_t len;
+	size_t each; /* bytes of each packet of a train; the last has what remains. 0: one packet */
+	size_t taken; /* of these the receiver has processed */
+	bool ip_checked; /* the engine that made it has computed its IP checksums, and nobody changed it */
 	uint8_t bytes[];
 };
 
@@ -256,6 +260,8 @@ void hca_bypass_revoke(const struct hca_set *set);
 
 /* port.c */
 int hca_port_deliver(void *ctx, const struct fab_packet *pkt);
+/** hca_port_deliver_train() - struct fab_sink.deliver_train() */
+int hca_port_deliver_train(void *ctx, const struct fab_packet *first, const struct fab_train *train);
 /** hca_qkey_violations() - a program reports datagrams with a wrong Q_Key, which it received by a lane
  *  for its @qp. The port counts them and sends trap 258 */
 struct abi_lane_event;
@@ -280,13 +286,21 @@ void hca_destroy_flow(struct ib_flow *flow);
 extern const struct eng_link_ops hca_link_ops;
 void hca_link_init(struct hca *hca);
 void hca_link_drain(struct hca *hca);
-/** hca_link_receive() - queue a packet for the kernel engine. Return: 0; -EAGAIN: the queue is
+/** hca_link_receive() - queue a packet, or a train, for the kernel engine. Return: 0; -EAGAIN: the queue is
  *  full */
 int hca_link_receive(struct hca *hca, unsigned port_num, const void *bytes, size_t len);
+/** hca_frame_copy() - a frame of its own for one packet. Return: NULL: no memory */
+struct hca_frame *hca_frame_copy(const void *bytes, size_t len);
+/** hca_frame_packets() - the number of packets in @f */
+static inline unsigned hca_frame_packets(const struct hca_frame *f)
+{
+	return f->each ? (unsigned)DIV_ROUND_UP(f->len, f->each) : 1;
+}
 
 /* waiting.c: packets of the kernel engine for destinations without room */
 /** hca_waiting_send() - send @f, and take ownership of it. It may wait behind others to the same
- *  destination, and is discarded after the head-of-queue lifetime */
+ *  destination, and is discarded after the head-of-queue lifetime. A train that cannot pass as one
+ *  is taken apart */
 void hca_waiting_send(struct hca *hca, struct hca_frame *f);
 /** hca_waiting_retry() - try to deliver the waiting packets if hca->waiting_due has passed */
 void hca_waiting_retry(struct hca *hca);

@@ -37,6 +37,7 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 				    IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IB_DEVICE_XRC | IB_DEVICE_AUTO_PATH_MIG |
 				    IB_DEVICE_N_NOTIFY_CQ | IB_DEVICE_MEM_MGT_EXTENSIONS |
+				    IB_DEVICE_UD_IP_CSUM | IB_DEVICE_UD_TSO |
 				    IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_ATOMIC_WRITE,
 		.max_send_sge = TP_MAX_SGE - 2,
 		.max_recv_sge = TP_MAX_SGE - 2,

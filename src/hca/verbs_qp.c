@@ -63,6 +63,7 @@ static int create_in_engine(struct hca *hca, struct hca_qp *qp, struct ib_pd *pd
 		.max_recv_sge = init->cap.max_recv_sge,
 		.max_inline = init->cap.max_inline_data,
 		.max_sge_rd = (u32)hca->ib.attrs.max_sge_rd,
+		.max_header = init->create_flags & IB_QP_CREATE_IPOIB_UD_LSO ? TP_MAX_TSO_HEADER : 0,
 		.sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR,
 		.port_num = (uint8_t)init->port_num,
 		.ctx = qp,

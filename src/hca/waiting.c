@@ -110,7 +110,26 @@ static bool pass_on(struct hca *hca, struct hca_frame *f)
 	return kept || !waits;
 }
 
-void hca_waiting_send(struct hca *hca, struct hca_frame *f)
+/* Return: true: another kernel engine keeps it */
+static bool pass_train(struct hca *hca, struct hca_frame *f)
+{
+	struct fab_train train = {.bytes = f->bytes, .len = f->len,
+				  .packets = hca_frame_packets(f)};
+	struct fab_packet pkt;
+	int ret;
+
+	/* LRH:PktLen of each packet counts its ICRC */
+	train.dwords = (uint32_t)(f->len + train.packets * WIRE_ICRC_BYTES) / 4;
+	if (!list_empty(&hca->waiting) || fab_packet_decode(&pkt, f->bytes, f->each))
+		return false;
+	pkt.source = 1 + (uint32_t)hca->node;
+	hca->set->passing = f;
+	ret = fab_send_train(hca->fab, hca->node, (int)f->port_num, &pkt, &train);
+	hca->set->passing = NULL;
+	return !ret;
+}
+
+static void send_packet(struct hca *hca, struct hca_frame *f)
 {
 	struct hca_queue *q = NULL, to = {0};
 
@@ -131,6 +150,30 @@ void hca_waiting_send(struct hca *hca, struct hca_frame *f)
 	f->since = rt_now(hca->rt);
 	list_add_tail(&f->node, &q->frames);
 	q->num_frames++;
+}
+
+/* Each packet of the train leaves, waits or is discarded by itself. */
+static void take_apart(struct hca *hca, struct hca_frame *train)
+{
+	for (size_t at = 0; at < train->len; at += train->each) {
+		struct hca_frame *f = hca_frame_copy(train->bytes + at,
+						     MIN(train->each, train->len - at));
+
+		if (!f)
+			break; /* datagrams may get lost */
+		f->port_num = train->port_num;
+		f->ip_checked = train->ip_checked;
+		send_packet(hca, f);
+	}
+	rt_free(train);
+}
+
+void hca_waiting_send(struct hca *hca, struct hca_frame *f)
+{
+	if (likely(!f->each))
+		send_packet(hca, f);
+	else if (!pass_train(hca, f))
+		take_apart(hca, f);
 }
 
 /* Return: true if any packet has left */

@@ -72,6 +72,8 @@ void tp_recv_wc(const struct tp_qp *qp, const struct wire_packet *pkt, uint32_t 
 	};
 	if (ud && pkt->lrh.lnh == WIRE_LNH_GRH)
 		wc->wc_flags = IBV_WC_GRH;
+	if (ud && pkt->ip_checked)
+		wc->wc_flags |= IBV_WC_IP_CSUM_OK;
 	if (flags & WIRE_HAS_IMM) {
 		wc->wc_flags |= IBV_WC_WITH_IMM;
 		wc->imm_or_rkey = pkt->imm;

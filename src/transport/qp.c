@@ -26,18 +26,18 @@ static uint32_t ring_size(uint32_t depth)
 	return depth > 1 ? 1u << (32 - __builtin_clz(depth - 1)) : 1;
 }
 
-static uint32_t slot_bytes(uint32_t max_sge, uint32_t max_inline)
+static uint32_t slot_bytes(uint32_t max_sge, uint32_t max_inline, uint32_t max_header)
 {
 	uint32_t sges = max_sge * (uint32_t)sizeof(struct tp_sge);
-	uint32_t bytes = MAX(sges, max_inline);
+	uint32_t bytes = MAX(sges, max_inline) + max_header;
 
 	return bytes ? ALIGN_UP(bytes, 16u) : 16;
 }
 
 size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline,
-		  uint32_t max_dest_rd)
+		  uint32_t max_dest_rd, uint32_t max_header)
 {
-	size_t per_request = sizeof(struct tp_sqe) + slot_bytes(max_sge, max_inline) +
+	size_t per_request = sizeof(struct tp_sqe) + slot_bytes(max_sge, max_inline, max_header) +
 			     sizeof(struct tp_destination);
 
 	return sizeof(struct tp_qp) + ring_size(sq_depth) * per_request +
@@ -65,7 +65,8 @@ struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init)
 	sq->own_depth = init->own_depth;
 	sq->max_sge = init->max_sge;
 	sq->max_inline = init->max_inline;
-	sq->slot_bytes = slot_bytes(init->max_sge, init->max_inline);
+	sq->max_header = init->max_header;
+	sq->slot_bytes = slot_bytes(init->max_sge, init->max_inline, init->max_header);
 	/* parts in the order of their alignment */
 	sq->ring = (struct tp_sqe *)(qp + 1);
 	sq->slots = (uint8_t *)(sq->ring + size);
@@ -259,6 +260,15 @@ static bool inline_fits(const struct tp_qp *qp, const struct tp_send_wr *wr,
 	return wr->length_bytes <= qp->sq.max_inline && !(op->flags & TP_OP_RESPONDS);
 }
 
+/* Each packet is a message (9.8.3). */
+static bool cut_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr)
+{
+	return !(wr->flags & IBV_SEND_INLINE) && wr->mss_bytes && wr->header_bytes &&
+	       wr->header_bytes <= qp->sq.max_header && wr->length_bytes &&
+	       wr->length_bytes <= TP_MAX_TSO_BYTES &&
+	       wr->header_bytes + (uint32_t)wr->mss_bytes <= tp_mtu(qp);
+}
+
 static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr,
 			     const struct tp_op *op)
 {
@@ -266,6 +276,8 @@ static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr
 
 	if (wr->num_sge > (op->flags & (TP_OP_LOCAL | TP_OP_FLUSH) ? 0 : sq->max_sge))
 		return false;
+	if (unlikely(op->flags & TP_OP_CUT))
+		return cut_is_sound(qp, wr);
 	if (wr->flags & IBV_SEND_INLINE && !inline_fits(qp, wr, op))
 		return false;
 	if (!(qp->can & TP_RDMA))
@@ -387,6 +399,8 @@ bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
 {
 	uint32_t most = MAX(segment_bytes >> qp->mtu_shift, 1u);
 
+	out->header = NULL;
+	out->ip_checksums = false;
 	if (tp_response_first(qp, segment_bytes) && tp_responder_transmit(qp, out, most))
 		goto sent;
 	if (!tp_requester_transmit(qp, out, most, now) &&

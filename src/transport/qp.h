@@ -59,6 +59,7 @@ enum tp_op_flags {
 	TP_OP_LOCAL = 1 << 4,	 /* owns no PSN */
 	TP_OP_ATOMIC_WRITE = 1 << 5,
 	TP_OP_FLUSH = 1 << 6,
+	TP_OP_CUT = 1 << 7, /* a message for each mss_bytes of its payload */
 	TP_OP_EMPTY = TP_OP_ATOMIC_WRITE | TP_OP_FLUSH, /* their responses have no data */
 	/* ends by a response of its own, and counts against max_rd_atomic */
 	TP_OP_RESPONDS = TP_OP_READ | TP_OP_ATOMIC | TP_OP_EMPTY,
@@ -102,6 +103,7 @@ static inline uint8_t tp_wc_opcode(unsigned opcode)
 		[IBV_WR_SEND] = IBV_WC_SEND,
 		[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
 		[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
+		[IBV_WR_TSO] = IBV_WC_TSO,
 		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
 		[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
 		[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
@@ -127,7 +129,12 @@ struct tp_sqe {
 	uint64_t remote_addr;
 	uint32_t length_bytes;
 	uint32_t imm_or_rkey;
-	uint32_t rkey;
+	union {
+		uint32_t rkey;
+		struct {
+			uint16_t header_bytes, mss_bytes; /* TP_OP_CUT */
+		};
+	};
 	psn_t first_psn, last_psn; /* of its packets, or of its responses */
 	uint16_t flags;		   /* enum ibv_send_flags, TP_SQE_KIND */
 	uint8_t opcode;
@@ -210,10 +217,11 @@ struct tp_sq {
 	/* requests that the peer does not count, ever: before tail, and before next */
 	uint32_t uncounted_tail, uncounted_next;
 	/* --- geometry, immutable after init --- */
-	uint32_t mask, depth, slot_bytes, max_sge, max_inline, own_depth;
+	uint32_t mask, depth, slot_bytes, max_sge, max_inline, own_depth, max_header;
 	uint32_t own; /* requests with TP_SEND_OWN in [tail, head) */
 	struct tp_sqe *ring;
-	uint8_t *slots; /* per request: its sge list or its inline data, when they are long */
+	uint8_t *slots; /* per request: its sge list or its inline data, when they are long; at its
+			   end, the header of one that is cut */
 	struct tp_destination *destinations; /* of TP_ADDRESSED */
 };
 
@@ -344,6 +352,13 @@ static inline uint8_t *tp_slot(const struct tp_qp *qp, uint32_t index, unsigned 
 	if (likely(tp_is_brief(sqe, op_flags)))
 		return sqe->brief;
 	return qp->sq.slots + (size_t)(index & qp->sq.mask) * qp->sq.slot_bytes;
+}
+
+/** tp_header() - where the header of the request @index is, which is cut (TP_OP_CUT) */
+static inline uint8_t *tp_header(const struct tp_qp *qp, uint32_t index)
+{
+	return qp->sq.slots + (size_t)((index & qp->sq.mask) + 1) * qp->sq.slot_bytes -
+	       qp->sq.max_header;
 }
 
 /** tp_data() - tp_slot() of a request that is in the send queue */

@@ -67,7 +67,8 @@ static bool may_start(struct tp_qp *qp, const struct tp_sqe *sqe, const struct t
 static bool start(struct tp_qp *qp, struct tp_sqe *sqe, const struct tp_op *op)
 {
 	struct tp_sq *sq = &qp->sq;
-	uint32_t packets = tp_packets(qp, sqe->length_bytes);
+	uint32_t packets = op->flags & TP_OP_CUT ? DIV_ROUND_UP(sqe->length_bytes, sqe->mss_bytes) :
+						   tp_packets(qp, sqe->length_bytes);
 
 	if (qp->can & TP_ACKNOWLEDGED && !may_start(qp, sqe, op, packets))
 		return false;
@@ -247,9 +248,29 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
 		}
 	} else if (qp->can & TP_ADDRESSED) {
 		tp_ud_fill(qp, sq->next, out);
+		out->ip_checksums = sqe->flags & IBV_SEND_IP_CSUM;
 	}
 	tp_leave(sq, sq->next, psn_add(sq->nxt, packets), out->hdr.bth.ack_req,
 		 last && qp->can & TP_ACKNOWLEDGED);
+	return true;
+}
+
+/* All datagrams of a request that is cut: whoever sends them cuts it. */
+static bool cut_packets(struct tp_qp *qp, const struct tp_sqe *sqe, const struct tp_op *op,
+			struct tp_packet_out *out)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	out->hdr.packets = (uint16_t)(tp_psn_distance(sqe->last_psn, sqe->first_psn) + 1);
+	if (unlikely(!fill_payload(qp, sqe, 0, sqe->length_bytes, out)))
+		return fail(qp, IBV_WC_LOC_PROT_ERR);
+	fill_bth(qp, out, op->only);
+	tp_ud_fill(qp, sq->next, out);
+	out->header = tp_header(qp, sq->next);
+	out->header_bytes = sqe->header_bytes;
+	out->mss_bytes = sqe->mss_bytes;
+	out->hdr.bth.solicited = sqe->flags & IBV_SEND_SOLICITED;
+	tp_leave(sq, sq->next, psn_add(sqe->last_psn, 1), false, false);
 	return true;
 }
 
@@ -276,6 +297,16 @@ static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe,
 	sq->responses++;
 	tp_leave(sq, sq->next, psn_add(sqe->last_psn, 1), true, true);
 	return true;
+}
+
+static bool request_packet(struct tp_qp *qp, const struct tp_sqe *sqe, const struct tp_op *op,
+			   struct tp_packet_out *out, uint32_t most)
+{
+	if (op->flags & TP_OP_RESPONDS)
+		return response_request(qp, sqe, op, out);
+	if (unlikely(op->flags & TP_OP_CUT))
+		return cut_packets(qp, sqe, op, out);
+	return data_packet(qp, sqe, op, out, most);
 }
 
 /* A packet of an unreliable QP has left. Nothing will acknowledge it. */
@@ -311,7 +342,6 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 	struct tp_sq *sq = &qp->sq;
 	struct tp_sqe *sqe = next_request(qp);
 	const struct tp_op *op;
-	bool ok;
 
 	if (!sqe)
 		return false;
@@ -322,9 +352,7 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 		return false;
 	if (qp->can & TP_SRQ_NUMBER)
 		out->hdr.xrc_srqn = sqe->srqn;
-	ok = op->flags & TP_OP_RESPONDS ? response_request(qp, sqe, op, out) :
-					  data_packet(qp, sqe, op, out, most);
-	if (unlikely(!ok))
+	if (unlikely(!request_packet(qp, sqe, op, out, most)))
 		return false;
 	if (unlikely(qp->can & TP_EE_CONTEXT))
 		tp_ee_address(qp, (uint32_t)(sqe - sq->ring), out);

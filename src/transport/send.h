@@ -81,6 +81,15 @@ static inline void tp_write_operands(struct tp_sqe *sqe, const struct tp_send_wr
 	}
 }
 
+static inline void tp_write_header(struct tp_qp *qp, uint32_t index, const struct tp_send_wr *wr)
+{
+	struct tp_sqe *sqe = tp_sqe(qp, index);
+
+	sqe->header_bytes = wr->header_bytes;
+	sqe->mss_bytes = wr->mss_bytes;
+	memcpy(tp_header(qp, index), wr->header, wr->header_bytes);
+}
+
 static inline void tp_write_inline(uint8_t *to, const struct tp_send_wr *wr)
 {
 	for (unsigned i = 0; i < wr->num_sge; i++) {
@@ -115,6 +124,8 @@ tp_write_request(struct tp_qp *qp, uint32_t index, const struct tp_send_wr *wr,
 		tp_write_destination(&qp->sq.destinations[index & qp->sq.mask], wr);
 	if (can & TP_RDMA && op_flags & ~(unsigned)TP_OP_RECEIVES)
 		tp_write_operands(sqe, wr, op_flags);
+	if (unlikely(op_flags & TP_OP_CUT))
+		tp_write_header(qp, index, wr);
 	if (!(wr->flags & IBV_SEND_INLINE))
 		for (unsigned i = 0; i < wr->num_sge; i++)
 			((struct tp_sge *)tp_slot(qp, index, op_flags))[i] = wr->sge[i];

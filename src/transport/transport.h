@@ -78,6 +78,10 @@ struct tp_bind {
  * of a request's memory is on two at most */
 #define TP_MAX_PIECES (2 * TP_MAX_SGE)
 #define TP_MAX_INLINE 512
+/* of IBV_WR_TSO: the header that each packet begins with, and the payload, whose packets a segment
+ * counts and whose memory TP_MAX_PIECES pieces describe */
+#define TP_MAX_TSO_HEADER 192
+#define TP_MAX_TSO_BYTES  65536
 
 /* in the flags of a request that the engine posts for itself beside those of the program: it
  * takes none of the program's places in the send queue, and ends by tp_ops.complete_own() */
@@ -107,6 +111,9 @@ struct tp_send_wr {
 	};
 	uint32_t length_bytes; /* the sum over sge */
 	uint32_t srqn;	       /* XRC: the target's SRQ */
+	/* --- IBV_WR_TSO --- */
+	const void *header; /* copied during the call, in front of each packet's payload */
+	uint16_t header_bytes, mss_bytes; /* no packet has more payload than @mss_bytes */
 	/* --- UD, RD --- */
 	struct tp_av av; /* UD */
 	uint32_t remote_qpn, remote_qkey;
@@ -165,6 +172,11 @@ struct tp_packet_out {
 		uint32_t len;
 	} piece[TP_MAX_PIECES];
 	uint8_t num_pieces;
+	bool ip_checksums; /* IBV_SEND_IP_CSUM: the caller computes those of the packet */
+	/* IBV_WR_TSO: hdr.packets datagrams, each of @header, which the caller makes that packet's,
+	 * and the next @mss_bytes of the payload. NULL: any other packet or segment */
+	const uint8_t *header;
+	uint16_t header_bytes, mss_bytes;
 };
 
 /** enum tp_key - a key of a request of the send queue, by what the request does; of the peer
@@ -297,16 +309,17 @@ struct tp_stats {
  * tp_qp_size() - bytes of memory a QP needs, for the caller to allocate
  * @sq_depth: send requests it can hold, its engine's own with them (power of two not required)
  * @max_sge, @max_inline: per request. @max_dest_rd: read/atomic resources,
- *  TP_MAX_DEST_RD at most
+ *  TP_MAX_DEST_RD at most. @max_header: of IBV_WR_TSO, as in struct tp_qp_init
  */
 size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline,
-		  uint32_t max_dest_rd);
+		  uint32_t max_dest_rd, uint32_t max_header);
 
 struct tp_qp_init {
 	enum tp_type type;
 	uint32_t qpn;
 	uint32_t sq_depth, max_sge, max_inline, max_dest_rd;
 	uint32_t own_depth; /* requests with TP_SEND_OWN, beside sq_depth */
+	uint32_t max_header; /* UD: bytes of the header of IBV_WR_TSO; 0: the QP takes none */
 	bool sq_sig_all;
 	bool has_srq;
 	/* no ACK time-out is shorter, whatever attr.timeout_enc says. The encoding begins at 8 us,
@@ -358,7 +371,8 @@ bool tp_qp_is_draining(const struct tp_qp *qp);
  * @wr: sge points to num_sge entries, or with IBV_SEND_INLINE the entries
  *      are host memory that is copied now
  * Return: 0; -ENOMEM full; -EINVAL opcode, state (RESET, INIT, RTR), sge
- * count, inline size or length (2^31 RC/UC, MTU for UD). In ERR a request is accepted and
+ * count, inline size or length (2^31 RC/UC, MTU for UD); IBV_WR_TSO without payload, with a
+ * header or MSS of 0 bytes, or whose packets would exceed the MTU. In ERR a request is accepted and
  * flushed.
  */
 int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr);

@@ -89,21 +89,33 @@ static bool has_length(const uint8_t *packet, size_t bytes)
 					 get_be16(packet + 4) + (size_t)IPV6_HEADER == bytes;
 }
 
+size_t wire_inet_transport(const uint8_t *packet, size_t bytes, size_t *field)
+{
+	uint8_t protocol;
+	size_t ip = ip_header(packet, bytes, &protocol);
+
+	if (!ip || !has_length(packet, bytes))
+		return 0;
+	if (protocol == IPPROTO_TCP) {
+		*field = TCP_CHECKSUM;
+		return ip + TCP_HEADER <= bytes ? ip : 0;
+	}
+	*field = UDP_CHECKSUM;
+	return protocol == IPPROTO_UDP && ip + UDP_HEADER <= bytes ? ip : 0;
+}
+
 /* UDP has no checksum 0 (RFC 768): its complement says the same. */
 bool wire_inet_finish(uint8_t *packet, size_t bytes)
 {
-	uint8_t protocol;
-	size_t ip = ip_header(packet, bytes, &protocol), header, field;
+	size_t field, ip = wire_inet_transport(packet, bytes, &field);
 	uint16_t sum;
+	bool udp;
 
-	if (!ip || (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP))
+	if (!ip)
 		return false;
-	header = protocol == IPPROTO_TCP ? TCP_HEADER : UDP_HEADER;
-	field = protocol == IPPROTO_TCP ? TCP_CHECKSUM : UDP_CHECKSUM;
-	if (ip + header > bytes || !has_length(packet, bytes))
-		return false;
+	udp = field == UDP_CHECKSUM;
 	finish_ip(packet, ip);
-	sum = checksum(packet, ip, bytes, protocol, field);
-	put_be16(packet + ip + field, sum || protocol == IPPROTO_TCP ? sum : 0xffff);
+	sum = checksum(packet, ip, bytes, udp ? IPPROTO_UDP : IPPROTO_TCP, field);
+	put_be16(packet + ip + field, sum || !udp ? sum : 0xffff);
 	return true;
 }

@@ -96,6 +96,9 @@ size_t wire_tcp_headers(const uint8_t *packet, size_t bytes, size_t *ip_bytes);
 /** wire_tcp_finish() - make the headers in front of the payload of @part, which are those of the
  *  segment, its own: length, identification, sequence number, flags and checksums */
 void wire_tcp_finish(uint8_t *packet, const struct wire_tcp_part *part);
+/** wire_inet_transport() - the header of TCP or UDP directly behind that of IP. Return: where it is, and
+ *  *@field: in it, the checksum; 0: it is no such packet of @bytes */
+size_t wire_inet_transport(const uint8_t *packet, size_t bytes, size_t *field);
 /** wire_inet_finish() - compute the checksums of an IPv4 header, and of TCP or UDP behind a header of
  *  IP. Return: false: it is no such packet of @bytes, and nothing was changed */
 bool wire_inet_finish(uint8_t *packet, size_t bytes);

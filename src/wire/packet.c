@@ -252,6 +252,7 @@ int wire_bth_decode(const void *buf, size_t len, struct wire_packet *pkt)
 	pkt->payload = b + headers;
 	pkt->payload_bytes = (uint32_t)rest;
 	pkt->packets = 1;
+	pkt->ip_checked = false;
 	return (int)headers;
 }
 

@@ -238,6 +238,7 @@ struct wire_packet {
 	 *  segment, whose payload is that of several consecutive packets. The opcode of a
 	 *  segment combines the position of its first and its last packet. */
 	uint16_t packets;
+	bool ip_checked; /* its IP checksums are known to be right; never on a wire */
 };
 
 /**

@@ -71,6 +71,12 @@ int fab_send(struct fabric *fab, int node, int port, const struct fab_packet *pk
 	return cable.loops ? cable.sink[port].deliver(cable.sink[port].ctx, pkt) : 0;
 }
 
+int fab_send_train(struct fabric *fab, int node, int port, const struct fab_packet *first,
+		   const struct fab_train *train)
+{
+	return -EOPNOTSUPP; /* the cable carries packets one by one */
+}
+
 void fab_discard(struct fabric *fab, int node, int port)
 {
 	cable.discards++;

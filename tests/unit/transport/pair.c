@@ -192,6 +192,7 @@ static void side_init(struct pair *p, enum pair_side_id id, const struct pair_op
 		.max_sge = o->max_sge ? o->max_sge : 4,
 		.max_inline = o->max_inline ? o->max_inline : 64,
 		.max_dest_rd = 16,
+		.max_header = o->max_header,
 		.sq_sig_all = o->sq_sig_all,
 		.has_srq = o->srq,
 		.min_ack_ns = o->min_ack_ns,
@@ -199,7 +200,7 @@ static void side_init(struct pair *p, enum pair_side_id id, const struct pair_op
 		.ctx = s,
 	};
 	size_t size = tp_qp_size(init.sq_depth, init.max_sge, init.max_inline,
-				 init.max_dest_rd);
+				 init.max_dest_rd, init.max_header);
 
 	s->pair = p;
 	s->srq = o->srq;

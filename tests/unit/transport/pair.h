@@ -108,7 +108,7 @@ struct pair_options {
 	uint8_t timeout_enc, retry_cnt, rnr_retry;
 	uint64_t min_ack_ns;
 	uint8_t max_rd_atomic;
-	uint32_t sq_depth, max_sge, max_inline;
+	uint32_t sq_depth, max_sge, max_inline, max_header;
 	bool sq_sig_all, srq, no_remote_access;
 	uint32_t qpn[2]; /* 0: 0xa and 0xb; PAIR_QP0 for the QP number 0 */
 };

@@ -129,6 +129,90 @@ static void test_too_long(void **state)
 	pair_free(p);
 }
 
+static struct pair *cutting_pair(uint32_t max_header)
+{
+	return pair_new(&(struct pair_options){.type = TP_UD, .mtu_bytes = 2048,
+					       .max_header = max_header});
+}
+
+static uint8_t cut_header[44];
+
+static struct tp_send_wr cut_wr(struct pair *p)
+{
+	struct tp_send_wr wr = pair_wr(p, A, IBV_WR_TSO, 1, 0, 5000, 0);
+
+	wr.header = cut_header;
+	wr.header_bytes = sizeof(cut_header);
+	wr.mss_bytes = 1200;
+	return wr;
+}
+
+/* all packets of a request at once, which the engine cuts; they own their PSNs */
+static void test_cut(void **state)
+{
+	struct pair *p = cutting_pair(64);
+	struct tp_send_wr wr = cut_wr(p);
+	struct tp_packet_out out;
+	psn_t first;
+
+	memset(cut_header, 0x3c, sizeof(cut_header));
+	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
+	memset(cut_header, 0, sizeof(cut_header)); /* the caller's again */
+	assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
+	assert_int_equal(out.hdr.packets, 5);
+	assert_int_equal(out.hdr.payload_bytes, 5000);
+	assert_int_equal(out.hdr.bth.opcode, WIRE_UD | WIRE_SEND_ONLY);
+	assert_int_equal(out.mss_bytes, 1200);
+	assert_int_equal(out.header_bytes, sizeof(cut_header));
+	for (unsigned i = 0; i < sizeof(cut_header); i++)
+		assert_int_equal(out.header[i], 0x3c);
+	assert_int_equal(pair_sent(p, A)->opcode, IBV_WC_TSO);
+	first = out.hdr.bth.psn;
+	wr = pair_wr(p, A, IBV_WR_SEND, 2, 0, 10, 0);
+	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
+	assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
+	assert_int_equal(psn_diff(out.hdr.bth.psn, first), 5);
+	assert_null(out.header);
+	assert_int_equal(pair_sent(p, A)->opcode, IBV_WC_SEND);
+	pair_free(p);
+}
+
+static void test_bad_cuts(void **state)
+{
+	static const struct {
+		uint16_t header_bytes, mss_bytes, flags;
+		uint32_t length_bytes;
+		int answer;
+	} cases[] = {
+		{44, 1200, 0, 5000, 0},		{64, 1984, 0, 5000, 0},
+		{64, 1985, 0, 5000, -EINVAL}, /* than the MTU */
+		{65, 1200, 0, 5000, -EINVAL}, {0, 1200, 0, 5000, -EINVAL},
+		{44, 0, 0, 5000, -EINVAL},    {44, 1200, 0, 0, -EINVAL},
+		{44, 1200, 0, 65536, 0},      {44, 1200, 0, 65537, -EINVAL},
+		{44, 1200, IBV_SEND_INLINE, 50, -EINVAL},
+	};
+	struct pair *p = cutting_pair(64);
+	struct tp_send_wr wr;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		wr = cut_wr(p);
+		wr.header_bytes = cases[i].header_bytes;
+		wr.mss_bytes = cases[i].mss_bytes;
+		wr.flags |= cases[i].flags;
+		wr.length_bytes = cases[i].length_bytes;
+		assert_int_equal(tp_qp_check_send(p->side[A].qp, &wr), cases[i].answer);
+	}
+	pair_free(p);
+	p = cutting_pair(0);
+	wr = cut_wr(p);
+	assert_int_equal(tp_qp_check_send(p->side[A].qp, &wr), -EINVAL);
+	pair_free(p);
+	p = pair_new(&(struct pair_options){.type = TP_RC, .mtu_bytes = 2048, .max_header = 64});
+	wr = cut_wr(p);
+	assert_int_equal(tp_qp_check_send(p->side[A].qp, &wr), -EINVAL);
+	pair_free(p);
+}
+
 /* a held receive is flushed with the others, first */
 static void test_held_receive_is_flushed(void **state)
 {
@@ -219,6 +303,8 @@ int main(void)
 		cmocka_unit_test(test_qkey),
 		cmocka_unit_test(test_gsi),
 		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_bad_cuts),
 		cmocka_unit_test(test_held_receive_is_flushed),
 		cmocka_unit_test(test_receive_violation),
 		cmocka_unit_test(test_more_than_the_mtu),

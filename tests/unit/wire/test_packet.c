@@ -23,6 +23,7 @@ static void random_packet(uint8_t opcode, uint64_t seed, bool grh, struct wire_p
 	p->lrh.lver = 0;
 	p->lrh.rnr_mark = 0;
 	p->packets = 1;
+	p->ip_checked = false;
 	p->lrh.lnh = grh ? WIRE_LNH_GRH : WIRE_LNH_BTH;
 	p->grh.ip_version = 6;
 	p->grh.next_header = 0x1b;
