@@ -306,6 +306,9 @@ def test_pdsh(fabric):
 
 # --- what is on the wire ---
 
+VERIFY = [word for protocol in ("ip", "tcp", "udp") for word in ("-o", f"{protocol}.check_checksum:TRUE")]
+
+
 def test_tshark_reads_all_of_it(fabric, mode):
     capture = fabric.home / f"{mode}.pcap"
     new = link_local("n3")  # to which nothing was sent before
@@ -321,7 +324,7 @@ def test_tshark_reads_all_of_it(fabric, mode):
     process.wait(TIMEOUT)
 
     def frames(expression):
-        done = subprocess.run(["tshark", "-r", capture, "-Y", expression, "-T", "fields", "-e", "frame.number"],
+        done = subprocess.run(["tshark", "-r", capture, *VERIFY, "-Y", expression, "-T", "fields", "-e", "frame.number"],
                               capture_output=True, text=True, check=True)
         return len(done.stdout.split())
 
@@ -331,6 +334,9 @@ def test_tshark_reads_all_of_it(fabric, mode):
     assert not frames("_ws.malformed")
     whole = "infiniband.bth.opcode == 4 or infiniband.bth.opcode == 100"  # a message of one packet
     assert not frames(f"({whole}) and (tcp.checksum.status == Bad or icmpv6.checksum.status == Bad)")
+    assert not frames(f"({whole}) and (ip.checksum.status == Bad or udp.checksum.status == Bad)")
+    least = 1000 if mode == "datagram" else 0  # what the adapter has cut; segments of connections are longer messages
+    assert frames(f"({whole}) and tcp.checksum.status == Good and ip.checksum.status == Good and tcp.len >= {least}")
 
 
 # --- hostile neighbours ---

@@ -288,7 +288,7 @@ void ipoib_send_to_group(struct ipoib *p, const struct in6_addr *group,
 	struct ipoib_group *g = find(p, &mgid);
 	bool is_new = !g;
 
-	if (s->bytes > IPOIB_ENCAP_BYTES + ipoib_datagram_mtu(p)) { /* groups are reached by datagrams */
+	if (ipoib_longest(s) > IPOIB_ENCAP_BYTES + ipoib_datagram_mtu(p)) { /* groups are reached by datagrams */
 		p->stats.tx_errors++;
 		ipoib_send_free(s);
 		return;

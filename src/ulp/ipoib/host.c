@@ -56,6 +56,12 @@ unsigned int ipoib_mtu(const struct ipoib *p)
 	return p->own.connected ? IPOIB_CONNECTED_MTU : ipoib_datagram_mtu(p);
 }
 
+/* may the adapter complete what the host sends? Connections carry it as it is. */
+static bool offloads(const struct ipoib *p)
+{
+	return p->offloads && !p->own.connected;
+}
+
 /* @large: the packet of @s and what did not fit there */
 static void transmit_large(struct ipoib *p, struct ipoib_send *s,
 			   const struct virtio_net_hdr *h, const u8 *large, size_t bytes)
@@ -79,13 +85,30 @@ static void transmit_large(struct ipoib *p, struct ipoib_send *s,
 	p->stats.tx_dropped++; /* the rest, which TCP sends again */
 }
 
+/* The adapter cuts it. Return: false: it cannot, or there is no memory */
+static bool transmit_whole(struct ipoib *p, struct ipoib_send *s, const struct virtio_net_hdr *h,
+			   const u8 *large, size_t bytes)
+{
+	struct ipoib_cut cut;
+
+	if (!offloads(p) || ipoib_cut_begin(&cut, h, large, bytes, ipoib_datagram_mtu(p)) ||
+	    !ipoib_cut_is_plain(&cut) || !ipoib_send_enlarge(s))
+		return false;
+	if (s->frame + IPOIB_ENCAP_BYTES != large)
+		memcpy(s->frame + IPOIB_ENCAP_BYTES, large, bytes);
+	s->offloaded = true;
+	s->headers = (u16)(IPOIB_ENCAP_BYTES + cut.headers);
+	s->mss = (u16)cut.mss;
+	transmit(p, s, bytes);
+	return true;
+}
+
 static u8 large_buffer[IPOIB_LARGE_BYTES]; /* one thread */
 
-/* Where to put together what exceeds a small frame: in connected mode it may become a frame as
- * it is. */
+/* Where to put together what exceeds a small frame: it may become a frame as it is. */
 static u8 *place_of_large(struct ipoib *p)
 {
-	u8 *frame = p->own.connected ? ipoib_spare_frame(p) : NULL;
+	u8 *frame = p->own.connected || p->offloads ? ipoib_spare_frame(p) : NULL;
 
 	return frame ? frame + IPOIB_ENCAP_BYTES : large_buffer;
 }
@@ -112,6 +135,8 @@ static void transmit_read(struct ipoib *p, struct ipoib_send *s,
 	if (bytes > s->room || ipoib_is_large(h))
 		memcpy(large, packet, MIN(bytes, (size_t)s->room));
 	if (ipoib_is_large(h)) {
+		if (transmit_whole(p, s, h, large, bytes))
+			return;
 		if (large != large_buffer) /* its parts become frames, of which that is the next */
 			memcpy(large_buffer, large, bytes);
 		transmit_large(p, s, h, large_buffer, bytes);
@@ -122,8 +147,9 @@ static void transmit_read(struct ipoib *p, struct ipoib_send *s,
 		if (packet != large)
 			memcpy(packet, large, bytes);
 	}
+	s->offloaded = offloads(p) && bytes <= s->room && ipoib_checksum_is_plain(h, packet, bytes);
 	if ((bytes > s->room && s->frame == s->small) ||
-	    ipoib_fill_checksum(h, packet, bytes)) {
+	    (!s->offloaded && ipoib_fill_checksum(h, packet, bytes))) {
 		p->stats.tx_errors++;
 		ipoib_send_free(s);
 	} else {
@@ -144,7 +170,7 @@ static size_t read_one(struct ipoib *p)
 	u8 *large;
 	ssize_t n;
 
-	if (!has_room(p))
+	if (!has_room(p) || (offloads(p) && !p->spare_frame && p->num_sends > p->num_waiting))
 		ipoib_queue_poll(p); /* the adapter has sent most of it by now */
 	s = has_room(p) ? ipoib_send_alloc(p) : NULL;
 	if (!s) { /* what the host sends waits in its queue */
@@ -250,9 +276,9 @@ static void flush_later(struct rt_work *work)
 }
 
 /* Return: false: the packet is to be delivered by itself */
-static bool merge(struct ipoib_arrivals *a, struct ipoib *p, const u8 *packet, size_t bytes)
+static bool merge(struct ipoib_arrivals *a, struct ipoib *p, const u8 *packet, size_t bytes, bool checked)
 {
-	if (!ipoib_merge_add(&a->merge, packet, bytes))
+	if (!ipoib_merge_add(&a->merge, packet, bytes, checked))
 		return false;
 	a->owner = p;
 	a->rounds = 0;
@@ -261,17 +287,17 @@ static bool merge(struct ipoib_arrivals *a, struct ipoib *p, const u8 *packet, s
 }
 
 /* What is not to be merged overtakes what other interfaces receive, but nothing of its own. */
-static void deliver(struct ipoib *p, const u8 *packet, size_t bytes)
+static void deliver(struct ipoib *p, const u8 *packet, size_t bytes, bool checked)
 {
 	struct ipoib_arrivals *a = arrivals_of(p);
 	bool mergeable = ipoib_merge_may_begin(packet, bytes) &&
 			 (p->takes_udp || !ipoib_merge_is_udp(packet));
 
-	if (mergeable && (!a->merge.count || a->owner == p) && merge(a, p, packet, bytes))
+	if (mergeable && (!a->merge.count || a->owner == p) && merge(a, p, packet, bytes, checked))
 		return;
 	if (mergeable || a->owner == p)
 		flush(a);
-	if (!mergeable || !merge(a, p, packet, bytes))
+	if (!mergeable || !merge(a, p, packet, bytes, checked))
 		count_delivered(p, write_packet(p, packet, bytes), 1, bytes);
 }
 
@@ -282,10 +308,10 @@ static void deliver_claim(struct ipoib *p, const struct ipoib_packet *packet,
 	u8 message[IPOIB_ND_BYTES];
 
 	deliver(p, message,
-		ipoib_put_nd(message, r->op, NULL, &packet->src, &packet->dst, &r->target_ip));
+		ipoib_put_nd(message, r->op, NULL, &packet->src, &packet->dst, &r->target_ip), false);
 }
 
-static void received_ip(struct ipoib *p, const u8 *at, size_t bytes)
+static void received_ip(struct ipoib *p, const u8 *at, size_t bytes, bool checked)
 {
 	struct ipoib_resolution r;
 	struct ipoib_packet packet;
@@ -294,7 +320,7 @@ static void received_ip(struct ipoib *p, const u8 *at, size_t bytes)
 	if (!ret)
 		ret = ipoib_get_nd(&packet, &r);
 	if (ret == -ENOMSG) {
-		deliver(p, at, bytes);
+		deliver(p, at, bytes, checked);
 	} else if (ret) {
 		p->stats.rx_errors++;
 	} else {
@@ -314,14 +340,14 @@ static void received_arp(struct ipoib *p, const u8 *at, size_t bytes)
 		ipoib_resolution(p, &r);
 }
 
-void ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes)
+void ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes, bool checked)
 {
 	const u8 *at = frame + IPOIB_ENCAP_BYTES;
 
 	switch (get_be16(frame)) {
 	case IPOIB_IPV4:
 	case IPOIB_IPV6:
-		received_ip(p, at, bytes - IPOIB_ENCAP_BYTES);
+		received_ip(p, at, bytes - IPOIB_ENCAP_BYTES, checked);
 		break;
 	case IPOIB_ARP:
 		received_arp(p, at, bytes - IPOIB_ENCAP_BYTES);

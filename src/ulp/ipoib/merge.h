@@ -25,9 +25,10 @@ struct ipoib_merge {
 bool ipoib_merge_may_begin(const u8 *packet, size_t bytes);
 /** ipoib_merge_is_udp() - of one that may begin: only Linux 6.2 and later take such packets */
 bool ipoib_merge_is_udp(const u8 *packet);
-/** ipoib_merge_add() - append @packet, of @bytes, or begin with it if @m is empty.
+/** ipoib_merge_add() - append @packet, of @bytes, or begin with it if @m is empty. @checked: its
+ *  checksum is known to be right
  *  Return: false: it does not belong there; give @m to the host first */
-bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes);
+bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool checked);
 /** ipoib_merge_end() - set the headers of @m, which is not empty, and @h for the host */
 void ipoib_merge_end(struct ipoib_merge *m, struct virtio_net_hdr *h);
 

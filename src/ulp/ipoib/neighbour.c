@@ -203,9 +203,9 @@ static void ask_path(struct ipoib_neighbour *n);
 
 static void send_on(struct ipoib_neighbour *n, struct ipoib_send *s)
 {
-	if (n->user.conn)
+	if (n->user.conn && !s->offloaded)
 		ipoib_conn_send(n->user.conn, s);
-	else if (s->bytes > IPOIB_ENCAP_BYTES + n->ipoib->mtu)
+	else if (ipoib_longest(s) > IPOIB_ENCAP_BYTES + n->ipoib->mtu)
 		ipoib_too_big(s, n->ipoib->mtu);
 	else
 		ipoib_post(s, n->ah, n->link.qpn);

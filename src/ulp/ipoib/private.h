@@ -47,6 +47,10 @@ struct ipoib_send {
 	struct list_head node; /* of who lets it wait */
 	struct ipoib_conn *conn; /* that carries it; NULL: a datagram */
 	size_t bytes;
+	/* The adapter completes it, so it leaves as a datagram: of a TCP segment, whose packets have @mss
+	 * bytes of its payload, the first @headers are in each; @mss 0: of a packet, the checksums */
+	bool offloaded;
+	u16 headers, mss;
 	u8 *frame; /* @small, or memory for the largest frame: ipoib_send_enlarge() */
 	unsigned int room; /* of @small, for a packet behind the header */
 	u8 small[];
@@ -109,6 +113,7 @@ struct ipoib {
 	bool host_waits; /* for room in the send queue */
 	unsigned int num_begun; /* sends, in this turn of the loop: ipoib_send_alloc() */
 	bool takes_udp;	 /* merged datagrams: ipoib_merge_is_udp() */
+	bool offloads;	 /* @qp takes IB_WR_LSO and IB_SEND_IP_CSUM */
 	/* --- rtnl.c, address.c, route.c --- */
 	int rtnl_fd;
 	struct rt_io rtnl_io;
@@ -192,6 +197,11 @@ u8 *ipoib_spare_frame(struct ipoib *p);
 bool ipoib_send_enlarge(struct ipoib_send *s);
 /** ipoib_sent() - the completion of a send */
 void ipoib_sent(struct ib_cq *cq, struct ib_wc *wc);
+/** ipoib_longest() - bytes of the longest frame that leaves for @s */
+static inline size_t ipoib_longest(const struct ipoib_send *s)
+{
+	return s->mss ? MIN(s->bytes, (size_t)s->headers + s->mss) : s->bytes;
+}
 /** ipoib_set_frame() - the header in front of @bytes of packet in the frame */
 void ipoib_set_frame(struct ipoib_send *s, enum ipoib_type type, size_t bytes);
 /** ipoib_post() - send it, in any case consumed */
@@ -215,8 +225,9 @@ void ipoib_host_open(struct ipoib *p);
 void ipoib_host_close(struct ipoib *p);
 /** ipoib_host_resume() - there is room for what the host sends */
 void ipoib_host_resume(struct ipoib *p);
-/** ipoib_received() - a frame from the fabric, for the host or for us */
-void ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes);
+/** ipoib_received() - a frame from the fabric, for the host or for us
+ *  @checked: the adapter says that its checksums are right */
+void ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes, bool checked);
 /** ipoib_unreachable() - tell the host that nobody answers for where @s goes */
 void ipoib_unreachable(struct ipoib_send *s);
 /** ipoib_too_big() - tell the host that what @s has does not fit there; consumed */

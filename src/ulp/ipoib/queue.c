@@ -13,6 +13,7 @@
  * what is sent to them, and nothing else */
 #define WAITING_EACH 16
 #define WAITING_MOST 512
+#define OFFLOAD_CAPS (IB_DEVICE_UD_TSO | IB_DEVICE_UD_IP_CSUM)
 #define QUIET_MS     4000 /* after these an interface that knows nobody gives up receives */
 
 /* --- sends --- */
@@ -73,6 +74,8 @@ struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
 	s->ipoib = p;
 	s->conn = NULL;
 	s->bytes = 0;
+	s->offloaded = false;
+	s->headers = s->mss = 0;
 	s->frame = s->small;
 	p->num_sends++;
 	return s;
@@ -151,14 +154,25 @@ static void restart_queue(struct ipoib *p)
 	ib_modify_qp(p->qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE);
 }
 
+/* as the packets of @s are on the wire */
+static void count_sent(struct ipoib_send *s)
+{
+	struct ipoib_stats *stats = &s->ipoib->stats;
+	size_t packets = s->mss ? DIV_ROUND_UP(s->bytes - s->headers, (size_t)s->mss) : 1;
+
+	stats->tx_packets += packets;
+	stats->tx_bytes += s->bytes - IPOIB_ENCAP_BYTES;
+	if (s->mss)
+		stats->tx_bytes += (packets - 1) * (s->headers - (size_t)IPOIB_ENCAP_BYTES);
+}
+
 void ipoib_sent(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct ipoib_send *s = container_of(wc->wr_cqe, struct ipoib_send, cqe);
 	struct ipoib *p = s->ipoib;
 
 	if (wc->status == IB_WC_SUCCESS) {
-		p->stats.tx_packets++;
-		p->stats.tx_bytes += s->bytes - IPOIB_ENCAP_BYTES;
+		count_sent(s);
 	} else {
 		p->stats.tx_errors++;
 		if (wc->status != IB_WC_WR_FLUSH_ERR && !s->conn && !p->closing)
@@ -172,18 +186,23 @@ void ipoib_sent(struct ib_cq *cq, struct ib_wc *wc)
 void ipoib_post(struct ipoib_send *s, struct ib_ah *ah, u32 qpn)
 {
 	struct ipoib *p = s->ipoib;
+	size_t headers = s->mss ? s->headers : 0;
 	struct ib_sge sge = {
-		.addr = ib_dma_map_single(p->device, s->frame, s->bytes, DMA_TO_DEVICE),
-		.length = (u32)s->bytes,
+		.addr = ib_dma_map_single(p->device, s->frame + headers, s->bytes - headers,
+					  DMA_TO_DEVICE),
+		.length = (u32)(s->bytes - headers),
 		.lkey = p->pd->local_dma_lkey,
 	};
 	struct ib_ud_wr wr = {
 		.wr = {.wr_cqe = &s->cqe,
 		       .sg_list = &sge,
 		       .num_sge = 1,
-		       .opcode = IB_WR_SEND,
-		       .send_flags = IB_SEND_SIGNALED},
+		       .opcode = s->mss ? IB_WR_LSO : IB_WR_SEND,
+		       .send_flags = IB_SEND_SIGNALED | (s->offloaded ? IB_SEND_IP_CSUM : 0)},
 		.ah = ah,
+		.header = s->frame,
+		.hlen = s->headers,
+		.mss = s->mss,
 		.remote_qpn = qpn,
 		.remote_qkey = p->qkey,
 		.port_num = p->port_num,
@@ -276,7 +295,8 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 	    wc->byte_len < sizeof(r->grh) + IPOIB_ENCAP_BYTES)
 		p->stats.rx_errors++;
 	else if (!(wc->wc_flags & IB_WC_GRH && own)) /* a group's member hears itself */
-		ipoib_received(p, r->frame, wc->byte_len - sizeof(r->grh));
+		ipoib_received(p, r->frame, wc->byte_len - sizeof(r->grh),
+			       wc->wc_flags & IB_WC_IP_CSUM_OK);
 	if (p->closing || p->stopped || post_receive(p, r))
 		drop_receive(r);
 }
@@ -462,6 +482,7 @@ static int open_qp(struct ipoib *p)
 			.max_recv_sge = 1},
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 		.qp_type = IB_QPT_UD,
+		.create_flags = p->offloads ? IB_QP_CREATE_IPOIB_UD_LSO : 0,
 	};
 	struct ib_qp *qp = ib_create_qp(p->pd, &init);
 
@@ -497,6 +518,7 @@ int ipoib_queue_open(struct ipoib *p)
 	if (IS_ERR(cq))
 		return (int)PTR_ERR(cq);
 	p->cq = cq;
+	p->offloads = (p->device->attrs.device_cap_flags & OFFLOAD_CAPS) == OFFLOAD_CAPS;
 	ret = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
 	if (ret >= 0)
 		ret = open_qp(p);

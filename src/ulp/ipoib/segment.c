@@ -31,6 +31,16 @@ int ipoib_fill_checksum(const struct virtio_net_hdr *h, u8 *packet, size_t bytes
 	return 0;
 }
 
+bool ipoib_checksum_is_plain(const struct virtio_net_hdr *h, const u8 *packet, size_t bytes)
+{
+	size_t ip, field;
+
+	if (!(h->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
+		return false;
+	ip = wire_inet_transport(packet, bytes, &field);
+	return ip && h->csum_start == ip && h->csum_offset == field;
+}
+
 /* --- cutting --- */
 
 /* Does the header that the host describes agree with what it says of the packet? */
@@ -66,6 +76,13 @@ int ipoib_cut_begin(struct ipoib_cut *c, const struct virtio_net_hdr *h, const u
 	return tcp_header < TCP_HEADER || c->headers >= bytes || c->headers + c->mss > mtu
 		       ? -EINVAL
 		       : 0;
+}
+
+bool ipoib_cut_is_plain(const struct ipoib_cut *c)
+{
+	size_t ip;
+
+	return wire_tcp_headers(c->packet, c->bytes, &ip) == c->headers;
 }
 
 bool ipoib_cut_is_done(const struct ipoib_cut *c)

@@ -27,12 +27,19 @@ bool ipoib_is_large(const struct virtio_net_hdr *h);
  *  Return: 0; -EINVAL the place of the checksum is outside of it */
 int ipoib_fill_checksum(const struct virtio_net_hdr *h, u8 *packet, size_t bytes);
 
+/** ipoib_checksum_is_plain() - does @h want the checksum of TCP or UDP directly behind the header of IP?
+ *  Then an adapter can compute it */
+bool ipoib_checksum_is_plain(const struct virtio_net_hdr *h, const u8 *packet, size_t bytes);
+
 /** ipoib_cut_begin() - @packet stays the caller's, until the last part of it
  *  Return: 0; -EINVAL it is no TCP packet, or its parts exceed @mtu */
 int ipoib_cut_begin(struct ipoib_cut *c, const struct virtio_net_hdr *h, const u8 *packet,
 		    size_t bytes, size_t mtu);
 /** ipoib_cut_next() - the next part, into @to. Return: its bytes; 0: that was all */
 size_t ipoib_cut_next(struct ipoib_cut *c, u8 *to);
+/** ipoib_cut_is_plain() - has it no other headers than those of IP and TCP? Then an adapter can
+ *  cut it */
+bool ipoib_cut_is_plain(const struct ipoib_cut *c);
 /** ipoib_cut_is_done() - was that the last part? */
 bool ipoib_cut_is_done(const struct ipoib_cut *c);
 

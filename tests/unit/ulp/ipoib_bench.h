@@ -31,13 +31,17 @@
 struct bench_frame {
 	u32 qpn; /* the destination's; of a connection: its own */
 	size_t bytes;
-	u8 at[4096];
+	enum ib_wr_opcode opcode;
+	int flags, hlen, mss; /* @hlen, @mss: of IB_WR_LSO */
+	const u8 *header;
+	u8 at[4096]; /* its beginning, if it is longer */
 };
 
 static struct bench {
 	struct ib_device_ops ops;
 	int tun, address; /* the host's ends */
 	bool carrier, persists;
+	u32 create_flags; /* of the last queue pair of datagrams */
 	bool kernel_is_full; /* the routing socket takes no request */
 	/** route() - the host answers RTM_GETROUTE on @address, before send() returns */
 	void (*route)(const struct nlmsghdr *request);
@@ -107,10 +111,17 @@ static inline int bench_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	if (qp->qp_num < 2)
 		return net_post_send(qp, wr, bad);
 	assert_true(bench.num_sent < BENCH_SENT && wr->num_sge == 1);
-	assert_true(wr->sg_list[0].length <= sizeof(f->at));
+	assert_true(wr->sg_list[0].length <= sizeof(f->at) || wr->opcode == IB_WR_LSO);
 	f->qpn = qp->qp_type == IB_QPT_UD ? ud_wr(wr)->remote_qpn : qp->qp_num;
 	f->bytes = wr->sg_list[0].length;
-	memcpy(f->at, (void *)(uintptr_t)wr->sg_list[0].addr, f->bytes);
+	f->opcode = wr->opcode;
+	f->flags = wr->send_flags;
+	if (wr->opcode == IB_WR_LSO) {
+		f->header = ud_wr(wr)->header;
+		f->hlen = ud_wr(wr)->hlen;
+		f->mss = ud_wr(wr)->mss;
+	}
+	memcpy(f->at, (void *)(uintptr_t)wr->sg_list[0].addr, MIN(f->bytes, sizeof(f->at)));
 	bench.num_sent++;
 	if (bench.hold)
 		bench.held[bench.num_held++] = wr->wr_id;
@@ -187,6 +198,8 @@ static inline struct ib_qp *bench_create_qp(struct ib_pd *pd, struct ib_qp_init_
 {
 	struct ib_qp *qp = net_create_qp(pd, attr, udata);
 
+	if (attr->qp_type == IB_QPT_UD)
+		bench.create_flags = attr->create_flags;
 	if (!IS_ERR(qp) && attr->qp_type == IB_QPT_RC)
 		qp->qp_num = 0x10000 + (u32)bench.connections++;
 	return qp;
@@ -204,15 +217,15 @@ static inline struct ib_qp *bench_qp(void)
 	return qp ? &qp->ib : NULL;
 }
 
-/* a frame comes from the fabric, with @grh's source; nothing has run since */
-static inline void bench_puts(const struct ipoib_link *from, u16 type, const void *packet,
-				 size_t bytes)
+/* a frame comes from the fabric, with @grh's source; nothing has run since. @flags: of its completion */
+static inline void bench_puts_with(const struct ipoib_link *from, u16 type, const void *packet,
+				   size_t bytes, int flags)
 {
 	struct net_qp *qp = container_of(bench_qp(), struct net_qp, ib);
 	unsigned int i = qp->head++ % NET_RECEIVES;
 	struct ib_wc wc = {.wr_id = qp->receive[i].wr_id, .opcode = IB_WC_RECV, .qp = &qp->ib,
 			   .byte_len = (u32)(44 + bytes), .src_qp = from->qpn,
-			   .wc_flags = IB_WC_GRH};
+			   .wc_flags = IB_WC_GRH | flags};
 	u8 *to = (u8 *)(uintptr_t)qp->receive[i].addr;
 
 	assert_true(qp->head <= qp->tail);
@@ -221,6 +234,20 @@ static inline void bench_puts(const struct ipoib_link *from, u16 type, const voi
 	put_be16(to + 40, type);
 	memcpy(to + 44, packet, bytes);
 	net_complete(qp->ib.recv_cq, &wc);
+}
+
+static inline void bench_puts(const struct ipoib_link *from, u16 type, const void *packet,
+			      size_t bytes)
+{
+	bench_puts_with(from, type, packet, bytes, 0);
+}
+
+/* receives that are posted */
+static inline unsigned int bench_posted(void)
+{
+	struct net_qp *qp = container_of(bench_qp(), struct net_qp, ib);
+
+	return qp->tail - qp->head;
 }
 
 static inline void bench_arrives(const struct ipoib_link *from, u16 type, const void *packet,

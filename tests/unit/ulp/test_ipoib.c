@@ -487,38 +487,31 @@ static void the_mtu_is_the_broadcast_groups(void **state)
 	assert_int_equal(host_mtu(), 2044);
 }
 
-static unsigned int posted(void)
-{
-	struct net_qp *qp = container_of(bench_qp(), struct net_qp, ib);
-
-	return qp->tail - qp->head;
-}
-
 /* Those of a burst, and those for a neighbour; packets are received before and after. */
 static void receives_are_given_up_when_it_is_quiet(void **state)
 {
-	unsigned int few = posted(), many;
+	unsigned int few = bench_posted(), many;
 	int attached = bench.attached;
 
 	for (int burst = 0; burst < 2; burst++) {
-		for (unsigned int i = posted(); i > 0; i--)
+		for (unsigned int i = bench_posted(); i > 0; i--)
 			bench_puts(&peer, IPOIB_IPV4, "runt", 4);
 		run_ms(1);
 	}
-	many = posted();
+	many = bench_posted();
 	assert_true(many >= 4 * few);
 	assert_int_equal(stats()->rx_errors, 3 * few);
 	run_ms(10000);
-	assert_int_equal(posted(), few);
+	assert_int_equal(bench_posted(), few);
 	bench_arrives(&peer, IPOIB_IPV4, "runt", 4);
 	assert_int_equal(stats()->rx_errors, 3 * few + 1);
 	resolve();
-	assert_true(posted() > few);
+	assert_true(bench_posted() > few);
 	run_ms(10000);
-	assert_true(posted() > few);
+	assert_true(bench_posted() > few);
 	run_ms(120000);
 	assert_int_equal(neighbours(), 0);
-	assert_int_equal(posted(), few);
+	assert_int_equal(bench_posted(), few);
 	assert_int_equal(bench.attached, attached);
 }
 

@@ -54,7 +54,7 @@ static void cut_and_merge(bool v4, size_t payload)
 	struct ipoib_cut second;
 
 	while ((n = ipoib_cut_next(&cut, part)))
-		assert_true(ipoib_merge_add(&merge, part, n));
+		assert_true(ipoib_merge_add(&merge, part, n, false));
 	assert_int_equal(merge.count, (payload + MSS - 1) / MSS);
 	assert_int_equal(merge.bytes, bytes);
 	ipoib_merge_end(&merge, &header);
@@ -86,7 +86,7 @@ static void one_alone_stays_as_it_came(void **state)
 	fill(true, 700);
 	n = ipoib_cut_next(&cut, part);
 	memcpy(before, part, n);
-	assert_true(ipoib_merge_add(&merge, part, n));
+	assert_true(ipoib_merge_add(&merge, part, n, false));
 	ipoib_merge_end(&merge, &header);
 	assert_int_equal(merge.bytes, n);
 	assert_memory_equal(merge.packet, before, n);
@@ -110,12 +110,12 @@ static bool appended(bool v4, size_t at, u8 value, bool sealed)
 
 	fill(v4, 3 * MSS);
 	n = ipoib_cut_next(&cut, part);
-	assert_true(ipoib_merge_add(&merge, part, n));
+	assert_true(ipoib_merge_add(&merge, part, n, false));
 	n = ipoib_cut_next(&cut, part);
 	part[at] ^= value;
 	if (sealed)
 		seal(ip, n);
-	return ipoib_merge_add(&merge, part, n);
+	return ipoib_merge_add(&merge, part, n, false);
 }
 
 static void what_differs_is_not_appended(void **state)
@@ -164,7 +164,7 @@ static void nothing_follows_a_push_or_a_short_segment(void **state)
 	for (int how = 0; how < 2; how++) {
 		fill(true, 3 * MSS);
 		n = ipoib_cut_next(&cut, part);
-		assert_true(ipoib_merge_add(&merge, part, n));
+		assert_true(ipoib_merge_add(&merge, part, n, false));
 		n = ipoib_cut_next(&cut, part);
 		if (how) {
 			part[33] |= 8;
@@ -173,12 +173,12 @@ static void nothing_follows_a_push_or_a_short_segment(void **state)
 			put_be16(part + 2, (u16)n);
 		}
 		seal(20, n);
-		assert_true(ipoib_merge_add(&merge, part, n));
+		assert_true(ipoib_merge_add(&merge, part, n, false));
 		n = ipoib_cut_next(&cut, part);
 		if (!how)
 			put_be32(part + 24, get_be32(part + 24) - 100);
 		seal(20, n);
-		assert_false(ipoib_merge_add(&merge, part, n));
+		assert_false(ipoib_merge_add(&merge, part, n, false));
 		assert_int_equal(merge.count, 2);
 		ipoib_merge_end(&merge, &header);
 		assert_int_equal(merge.packet[33], how ? PUSHED : 0x10);
@@ -192,12 +192,12 @@ static void what_is_no_data_does_not_begin(void **state)
 	fill(true, MSS);
 	n = ipoib_cut_next(&cut, part);
 	for (size_t bytes = 0; bytes < n; bytes++) /* cut short */
-		assert_false(ipoib_merge_add(&merge, part, bytes));
+		assert_false(ipoib_merge_add(&merge, part, bytes, false));
 	put_be16(part + 2, 20 + TCP); /* an acknowledgement */
 	seal(20, 20 + TCP);
-	assert_false(ipoib_merge_add(&merge, part, 20 + TCP));
+	assert_false(ipoib_merge_add(&merge, part, 20 + TCP, false));
 	part[9] = IPPROTO_UDP;
-	assert_false(ipoib_merge_add(&merge, part, n));
+	assert_false(ipoib_merge_add(&merge, part, n, false));
 	assert_int_equal(merge.count, 0);
 }
 
@@ -213,7 +213,7 @@ static void a_packet_has_64_kib_at_most(void **state)
 		put_be32(part + 24, seq);
 		seal(20, n);
 		seq += MSS;
-	} while (ipoib_merge_add(&merge, part, n));
+	} while (ipoib_merge_add(&merge, part, n, false));
 	assert_int_equal(merge.count, (IPOIB_LARGE_BYTES - 20 - TCP) / MSS);
 }
 
@@ -247,8 +247,8 @@ static void datagrams_of_one_length_are_merged(void **state)
 
 		merge = (struct ipoib_merge){0};
 		for (u8 i = 0; i < 64; i++)
-			assert_true(ipoib_merge_add(&merge, part, fill_udp(v4, 100, i + 1)));
-		assert_false(ipoib_merge_add(&merge, part, fill_udp(v4, 100, 65)));
+			assert_true(ipoib_merge_add(&merge, part, fill_udp(v4, 100, i + 1), false));
+		assert_false(ipoib_merge_add(&merge, part, fill_udp(v4, 100, 65), false));
 		ipoib_merge_end(&merge, &header);
 		assert_int_equal(header.gso_type, 5);
 		assert_int_equal(header.gso_size, 100);
@@ -266,15 +266,15 @@ static void other_datagrams_are_not(void **state)
 	size_t n;
 
 	merge = (struct ipoib_merge){0};
-	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 100, 1)));
-	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 101, 1))); /* longer */
+	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 100, 1), false));
+	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 101, 1), false)); /* longer */
 	n = fill_udp(true, 100, 1);
 	part[21]++; /* of another port, and so of a wrong checksum */
-	assert_false(ipoib_merge_add(&merge, part, n));
+	assert_false(ipoib_merge_add(&merge, part, n, false));
 	put_be16(part + 26, (u16)(get_be16(part + 26) - 1));
-	assert_false(ipoib_merge_add(&merge, part, n));
-	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1))); /* the last one */
-	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1)));
+	assert_false(ipoib_merge_add(&merge, part, n, false));
+	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1), false)); /* the last one */
+	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1), false));
 	merge = (struct ipoib_merge){0};
 	n = fill_udp(true, 100, 1);
 	put_be16(part + 26, 0); /* without a checksum */
