@@ -96,7 +96,7 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (wc->status == IB_WC_SUCCESS && wc->byte_len >= IPOIB_ENCAP_BYTES) {
 		((struct ipoib_conn *)wc->qp->qp_context)->used = true;
-		ipoib_received(p, r->frame, wc->byte_len, false);
+		ipoib_received(p, r->frame, wc->byte_len, false, NULL);
 	}
 	else if (wc->status != IB_WC_WR_FLUSH_ERR)
 		p->stats.rx_errors++;

@@ -215,9 +215,9 @@ void ipoib_host_resume(struct ipoib *p)
 
 /* --- for the host --- */
 
-/* What arrives in a burst is merged; one buffer serves all interfaces of a fabric. An engine takes few packets
+/* What arrives in a burst is merged, of one interface of the fabric at a time. An engine takes few packets
  * when it has its turn, so what is merged stays until the loop has run its work FLUSH_AFTER times and
- * brought no more of it. */
+ * brought no more of it. Datagrams stay in their receives, which are posted again thereafter. */
 #define FLUSH_AFTER 8
 
 /** struct ipoib_arrivals - of a fabric */
@@ -226,6 +226,8 @@ struct ipoib_arrivals {
 	unsigned int rounds; /* of work since the last packet */
 	struct rt_work flush;
 	struct ipoib_merge merge;
+	unsigned int num_kept;
+	struct ipoib_receive *kept[IPOIB_MERGED_MOST]; /* that have parts of @merge */
 };
 
 static struct ipoib_arrivals *arrivals_of(const struct ipoib *p)
@@ -251,6 +253,16 @@ static void count_delivered(struct ipoib *p, bool taken, unsigned int packets, s
 	}
 }
 
+/* for the host, behind @h */
+static bool write_merged(struct ipoib *p, const struct virtio_net_hdr *h, const struct ipoib_merge *m)
+{
+	struct iovec part[2 + IPOIB_MERGED_MOST] = {
+		[1] = {(void *)(uintptr_t)m->header, m->headers}};
+
+	memcpy(&part[2], m->part, m->num_parts * sizeof(*part));
+	return net_tun_write_parts(p->tun_fd, h, part, 2 + m->num_parts);
+}
+
 static void flush(struct ipoib_arrivals *a)
 {
 	struct ipoib_merge *m = &a->merge;
@@ -260,9 +272,19 @@ static void flush(struct ipoib_arrivals *a)
 	if (!m->count)
 		return;
 	ipoib_merge_end(m, &header);
-	count_delivered(p, net_tun_write(p->tun_fd, &header, m->packet, m->bytes),
-			m->count, m->bytes + (m->count - 1) * m->headers);
+	count_delivered(p, write_merged(p, &header, m), m->count,
+			m->bytes + (m->count - 1) * m->headers);
 	m->count = 0;
+	ipoib_receives_free(p, a->kept, a->num_kept);
+	a->num_kept = 0;
+}
+
+void ipoib_host_flush(struct ipoib *p)
+{
+	struct ipoib_arrivals *a = arrivals_of(p);
+
+	if (a->owner == p)
+		flush(a);
 }
 
 static void flush_later(struct rt_work *work)
@@ -275,11 +297,23 @@ static void flush_later(struct rt_work *work)
 		flush(a);
 }
 
+/** struct arrival - a packet that was received */
+struct arrival {
+	const u8 *packet;
+	size_t bytes;
+	bool checked;		       /* its checksums are right */
+	struct ipoib_receive *receive; /* that has it, and may be kept; NULL: none */
+	bool kept;
+};
+
 /* Return: false: the packet is to be delivered by itself */
-static bool merge(struct ipoib_arrivals *a, struct ipoib *p, const u8 *packet, size_t bytes, bool checked)
+static bool merge(struct ipoib_arrivals *a, struct ipoib *p, struct arrival *in)
 {
-	if (!ipoib_merge_add(&a->merge, packet, bytes, checked))
+	if (!ipoib_merge_add(&a->merge, in->packet, in->bytes, in->checked, in->receive))
 		return false;
+	in->kept = in->receive;
+	if (in->kept)
+		a->kept[a->num_kept++] = in->receive;
 	a->owner = p;
 	a->rounds = 0;
 	rt_work_queue(p->device->rt, &a->flush);
@@ -287,18 +321,18 @@ static bool merge(struct ipoib_arrivals *a, struct ipoib *p, const u8 *packet, s
 }
 
 /* What is not to be merged overtakes what other interfaces receive, but nothing of its own. */
-static void deliver(struct ipoib *p, const u8 *packet, size_t bytes, bool checked)
+static void deliver(struct ipoib *p, struct arrival *in)
 {
 	struct ipoib_arrivals *a = arrivals_of(p);
-	bool mergeable = ipoib_merge_may_begin(packet, bytes) &&
-			 (p->takes_udp || !ipoib_merge_is_udp(packet));
+	bool mergeable = ipoib_merge_may_begin(in->packet, in->bytes) &&
+			 (p->takes_udp || !ipoib_merge_is_udp(in->packet));
 
-	if (mergeable && (!a->merge.count || a->owner == p) && merge(a, p, packet, bytes, checked))
+	if (mergeable && (!a->merge.count || a->owner == p) && merge(a, p, in))
 		return;
 	if (mergeable || a->owner == p)
 		flush(a);
-	if (!mergeable || !merge(a, p, packet, bytes, checked))
-		count_delivered(p, write_packet(p, packet, bytes), 1, bytes);
+	if (!mergeable || !merge(a, p, in))
+		count_delivered(p, write_packet(p, in->packet, in->bytes), 1, in->bytes);
 }
 
 /* The host knows no link addresses, and takes no message that has one. */
@@ -306,21 +340,22 @@ static void deliver_claim(struct ipoib *p, const struct ipoib_packet *packet,
 			  const struct ipoib_resolution *r)
 {
 	u8 message[IPOIB_ND_BYTES];
+	struct arrival in = {.packet = message};
 
-	deliver(p, message,
-		ipoib_put_nd(message, r->op, NULL, &packet->src, &packet->dst, &r->target_ip), false);
+	in.bytes = ipoib_put_nd(message, r->op, NULL, &packet->src, &packet->dst, &r->target_ip);
+	deliver(p, &in);
 }
 
-static void received_ip(struct ipoib *p, const u8 *at, size_t bytes, bool checked)
+static void received_ip(struct ipoib *p, struct arrival *in)
 {
 	struct ipoib_resolution r;
 	struct ipoib_packet packet;
-	int ret = ipoib_read_packet(at, bytes, &packet);
+	int ret = ipoib_read_packet(in->packet, in->bytes, &packet);
 
 	if (!ret)
 		ret = ipoib_get_nd(&packet, &r);
 	if (ret == -ENOMSG) {
-		deliver(p, at, bytes, checked);
+		deliver(p, in);
 	} else if (ret) {
 		p->stats.rx_errors++;
 	} else {
@@ -340,21 +375,26 @@ static void received_arp(struct ipoib *p, const u8 *at, size_t bytes)
 		ipoib_resolution(p, &r);
 }
 
-void ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes, bool checked)
+bool ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes, bool checked,
+		    struct ipoib_receive *receive)
 {
-	const u8 *at = frame + IPOIB_ENCAP_BYTES;
+	struct arrival in = {.packet = frame + IPOIB_ENCAP_BYTES,
+			     .bytes = bytes - IPOIB_ENCAP_BYTES,
+			     .checked = checked,
+			     .receive = receive};
 
 	switch (get_be16(frame)) {
 	case IPOIB_IPV4:
 	case IPOIB_IPV6:
-		received_ip(p, at, bytes - IPOIB_ENCAP_BYTES, checked);
+		received_ip(p, &in);
 		break;
 	case IPOIB_ARP:
-		received_arp(p, at, bytes - IPOIB_ENCAP_BYTES);
+		received_arp(p, in.packet, in.bytes);
 		break;
 	default:
 		p->stats.rx_errors++;
 	}
+	return in.kept;
 }
 
 /* @mtu: of the link that is too small; 0: nobody answers there */

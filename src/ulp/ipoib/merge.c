@@ -95,13 +95,13 @@ bool ipoib_merge_may_begin(const u8 *packet, size_t bytes)
  * and checksums? */
 static bool is_same_flow(const struct ipoib_merge *m, const u8 *packet)
 {
-	const u8 *tcp = packet + m->ip_header, *own = m->packet + m->ip_header;
+	const u8 *tcp = packet + m->ip_header, *own = m->header + m->ip_header;
 	bool same_ip = wire_inet_is_v4(packet) ?
-			       !memcmp(packet, m->packet, 2) &&
-				       !memcmp(packet + 6, m->packet + 6, 4) &&
-				       !memcmp(packet + 12, m->packet + 12, 8) :
-			       !memcmp(packet, m->packet, 4) &&
-				       !memcmp(packet + 6, m->packet + 6, 34);
+			       !memcmp(packet, m->header, 2) &&
+				       !memcmp(packet + 6, m->header + 6, 4) &&
+				       !memcmp(packet + 12, m->header + 12, 8) :
+			       !memcmp(packet, m->header, 4) &&
+				       !memcmp(packet + 6, m->header + 6, 34);
 
 	if (!same_ip || memcmp(tcp, own, 4) || protocol_of(packet) == IPPROTO_UDP)
 		return same_ip && !memcmp(tcp, own, 4);
@@ -110,31 +110,49 @@ static bool is_same_flow(const struct ipoib_merge *m, const u8 *packet)
 		       m->headers - m->ip_header - TCP_HEADER);
 }
 
-static void append(struct ipoib_merge *m, const u8 *packet, size_t bytes)
+/* Payloads that are copied lie one behind the other, so they are one part. */
+static void append_copy(struct ipoib_merge *m, const u8 *payload, size_t bytes)
 {
-	size_t payload = bytes - m->headers;
+	u8 *to = m->copied + m->bytes - m->headers;
+	struct iovec *last = m->num_parts ? &m->part[m->num_parts - 1] : NULL;
+
+	memcpy(to, payload, bytes);
+	if (last && (u8 *)last->iov_base + last->iov_len == to)
+		last->iov_len += bytes;
+	else
+		m->part[m->num_parts++] = (struct iovec){to, bytes};
+}
+
+static void append(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool stays)
+{
+	u8 *payload = (u8 *)(uintptr_t)packet + m->headers;
+	size_t payload_bytes = bytes - m->headers;
 	u8 push;
 
-	memcpy(m->packet + m->bytes, packet + m->headers, payload);
-	m->bytes += payload;
+	if (stays)
+		m->part[m->num_parts++] = (struct iovec){payload, payload_bytes};
+	else
+		append_copy(m, payload, payload_bytes);
+	m->bytes += payload_bytes;
 	m->count++;
-	m->whole = payload < m->mss;
+	m->whole = payload_bytes < m->mss || m->count == IPOIB_MERGED_MOST;
 	if (protocol_of(packet) == IPPROTO_UDP) {
 		m->whole |= m->count == DATAGRAMS_MOST;
 		return;
 	}
 	push = packet[m->ip_header + 13] & TCP_PSH;
-	m->packet[m->ip_header + 13] |= push;
-	m->next_seq += (u32)payload;
+	m->header[m->ip_header + 13] |= push;
+	m->next_seq += (u32)payload_bytes;
 	m->whole |= push != 0;
 }
 
-bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool checked)
+bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool checked,
+		     bool stays)
 {
 	size_t headers;
 
 	if (m->count && (m->whole || m->bytes + bytes - m->headers > IPOIB_LARGE_BYTES ||
-			 packet[0] >> 4 != m->packet[0] >> 4))
+			 packet[0] >> 4 != m->header[0] >> 4))
 		return false;
 	headers = headers_of(packet, bytes);
 	if (!headers || (!checked && !has_right_checksum(packet, bytes)))
@@ -144,20 +162,21 @@ bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool
 		m->headers = m->bytes = headers;
 		m->mss = bytes - headers;
 		m->next_seq = get_be32(packet + m->ip_header + 4);
-		memcpy(m->packet, packet, headers);
+		m->num_parts = 0;
+		memcpy(m->header, packet, headers);
 	} else if (headers != m->headers || bytes - headers > m->mss ||
 		   !is_same_flow(m, packet)) {
 		return false;
 	}
-	append(m, packet, bytes);
+	append(m, packet, bytes, stays);
 	return true;
 }
 
 void ipoib_merge_end(struct ipoib_merge *m, struct virtio_net_hdr *h)
 {
-	bool v4 = wire_inet_is_v4(m->packet);
-	bool udp = protocol_of(m->packet) == IPPROTO_UDP;
-	u8 *tcp = m->packet + m->ip_header;
+	bool v4 = wire_inet_is_v4(m->header);
+	bool udp = protocol_of(m->header) == IPPROTO_UDP;
+	u8 *tcp = m->header + m->ip_header;
 
 	*h = (struct virtio_net_hdr){.gso_type = VIRTIO_NET_HDR_GSO_NONE};
 	if (m->count == 1)
@@ -171,12 +190,12 @@ void ipoib_merge_end(struct ipoib_merge *m, struct virtio_net_hdr *h)
 	if (udp)
 		put_be16(tcp + 4, (u16)(m->bytes - m->ip_header));
 	if (v4) {
-		put_be16(m->packet + 2, (u16)m->bytes);
-		put_be16(m->packet + 10, 0);
-		put_be16(m->packet + 10, wire_inet_fold(wire_inet_sum(m->packet, IPV4_HEADER, 0)));
+		put_be16(m->header + 2, (u16)m->bytes);
+		put_be16(m->header + 10, 0);
+		put_be16(m->header + 10, wire_inet_fold(wire_inet_sum(m->header, IPV4_HEADER, 0)));
 	} else {
-		put_be16(m->packet + 4, (u16)(m->bytes - IPV6_HEADER));
+		put_be16(m->header + 4, (u16)(m->bytes - IPV6_HEADER));
 	}
 	put_be16(tcp + h->csum_offset,
-		 (u16)~wire_inet_fold(pseudo_sum(m->packet, m->bytes - m->ip_header)));
+		 (u16)~wire_inet_fold(pseudo_sum(m->header, m->bytes - m->ip_header)));
 }

@@ -8,16 +8,25 @@
 #ifndef SOFTIB_ULP_IPOIB_MERGE_H
 #define SOFTIB_ULP_IPOIB_MERGE_H
 
+#include <sys/uio.h>
+
 #include "ulp/ipoib/segment.h"
 
-/** struct ipoib_merge - a packet that grows; zero: empty */
+#define IPOIB_MERGED_MOST    128 /* packets */
+#define IPOIB_MERGED_HEADERS 100 /* IPv6 and TCP with options */
+
+/** struct ipoib_merge - a packet that grows; zero: empty. Its payload stays where it was received, or
+ *  is copied to @copied */
 struct ipoib_merge {
 	size_t bytes, ip_header, headers; /* of IP alone; with TCP's */
 	size_t mss;
 	u32 next_seq;
 	unsigned int count; /* of segments; 0: empty */
 	bool whole;	    /* the last segment was short, or pushed: nothing follows */
-	u8 packet[IPOIB_LARGE_BYTES];
+	u8 header[IPOIB_MERGED_HEADERS];
+	unsigned int num_parts;
+	struct iovec part[IPOIB_MERGED_MOST]; /* payloads */
+	u8 copied[IPOIB_LARGE_BYTES];
 };
 
 /** ipoib_merge_may_begin() - may others be appended to @packet? That of a checksum that is wrong
@@ -25,11 +34,13 @@ struct ipoib_merge {
 bool ipoib_merge_may_begin(const u8 *packet, size_t bytes);
 /** ipoib_merge_is_udp() - of one that may begin: only Linux 6.2 and later take such packets */
 bool ipoib_merge_is_udp(const u8 *packet);
-/** ipoib_merge_add() - append @packet, of @bytes, or begin with it if @m is empty. @checked: its
- *  checksum is known to be right
+/** ipoib_merge_add() - append @packet, of @bytes, or begin with it if @m is empty
+ *  @checked: its checksum is known to be right
+ *  @stays: it stays where it is and does not change until @m has been given to the host
  *  Return: false: it does not belong there; give @m to the host first */
-bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool checked);
-/** ipoib_merge_end() - set the headers of @m, which is not empty, and @h for the host */
+bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool checked, bool stays);
+/** ipoib_merge_end() - set the headers of @m, which is not empty, and @h for the host. The packet is
+ *  @header, of @headers bytes, and what @part has */
 void ipoib_merge_end(struct ipoib_merge *m, struct virtio_net_hdr *h);
 
 #endif

@@ -139,7 +139,8 @@ struct ipoib {
 	struct rt_work drain;
 	struct list_head receives, spare_sends;
 	u8 *spare_frame; /* for ipoib_send_enlarge(); NULL: there is none */
-	unsigned int num_receives, want_receives, num_sends, num_waiting, num_free_sends;
+	unsigned int num_receives, want_receives, num_kept; /* receives; kept: ipoib_received() */
+	unsigned int num_sends, num_waiting, num_free_sends;
 	struct rt_timer shrink; /* armed while more than the first receives are wanted and nobody is known */
 	unsigned int most_used; /* receives, in one turn, since @shrink was armed */
 	struct ipoib_moderation moderation; /* not while @host_waits */
@@ -195,6 +196,8 @@ u8 *ipoib_spare_frame(struct ipoib *p);
 /** ipoib_send_enlarge() - make room for IPOIB_LARGE_BYTES, with any contents.
  *  Return: false: no memory */
 bool ipoib_send_enlarge(struct ipoib_send *s);
+/** ipoib_receives_free() - the host has what they had: post them again */
+void ipoib_receives_free(struct ipoib *p, struct ipoib_receive *const *receive, unsigned int num);
 /** ipoib_sent() - the completion of a send */
 void ipoib_sent(struct ib_cq *cq, struct ib_wc *wc);
 /** ipoib_longest() - bytes of the longest frame that leaves for @s */
@@ -226,8 +229,13 @@ void ipoib_host_close(struct ipoib *p);
 /** ipoib_host_resume() - there is room for what the host sends */
 void ipoib_host_resume(struct ipoib *p);
 /** ipoib_received() - a frame from the fabric, for the host or for us
- *  @checked: the adapter says that its checksums are right */
-void ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes, bool checked);
+ *  @checked: the adapter says that its checksums are right
+ *  @receive: that has it; NULL: it may not be kept. Return: was it kept? Until
+ *  ipoib_receives_free() */
+bool ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes, bool checked,
+		    struct ipoib_receive *receive);
+/** ipoib_host_flush() - give the host what was kept for it */
+void ipoib_host_flush(struct ipoib *p);
 /** ipoib_unreachable() - tell the host that nobody answers for where @s goes */
 void ipoib_unreachable(struct ipoib_send *s);
 /** ipoib_too_big() - tell the host that what @s has does not fit there; consumed */

@@ -280,10 +280,39 @@ static void drop_receive(struct ipoib_receive *r)
 	rt_free(r);
 }
 
+static void repost(struct ipoib_receive *r)
+{
+	struct ipoib *p = r->ipoib;
+
+	if (p->closing || p->stopped || post_receive(p, r))
+		drop_receive(r);
+}
+
+void ipoib_receives_free(struct ipoib *p, struct ipoib_receive *const *receive, unsigned int num)
+{
+	p->num_kept -= num;
+	for (unsigned int i = 0; i < num; i++)
+		repost(receive[i]);
+}
+
+static void want_receives(struct ipoib *p, unsigned int want);
+
+/* Half of the receives are for what arrives meanwhile. */
+static void keep(struct ipoib *p)
+{
+	if (++p->num_kept <= p->want_receives / 2)
+		return;
+	want_receives(p, 2 * p->want_receives);
+	add_receives(p);
+	if (p->num_kept > p->num_receives / 2)
+		ipoib_host_flush(p);
+}
+
 static void received(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct ipoib_receive *r = container_of(wc->wr_cqe, struct ipoib_receive, cqe);
 	struct ipoib *p = r->ipoib;
+	bool kept = false;
 	bool own = wc->src_qp == p->own.qpn &&
 		   !memcmp(r->grh + offsetof(struct ib_grh, sgid), &p->own.gid, sizeof(p->own.gid));
 
@@ -295,10 +324,12 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 	    wc->byte_len < sizeof(r->grh) + IPOIB_ENCAP_BYTES)
 		p->stats.rx_errors++;
 	else if (!(wc->wc_flags & IB_WC_GRH && own)) /* a group's member hears itself */
-		ipoib_received(p, r->frame, wc->byte_len - sizeof(r->grh),
-			       wc->wc_flags & IB_WC_IP_CSUM_OK);
-	if (p->closing || p->stopped || post_receive(p, r))
-		drop_receive(r);
+		kept = ipoib_received(p, r->frame, wc->byte_len - sizeof(r->grh),
+				      wc->wc_flags & IB_WC_IP_CSUM_OK, r);
+	if (kept)
+		keep(p);
+	else
+		repost(r);
 }
 
 /* --- the completion queue --- */
@@ -536,6 +567,7 @@ int ipoib_queue_restart(struct ipoib *p)
 	if (ret)
 		return ret;
 	drain_cq(p, UINT32_MAX); /* p->stopped: flushed receives are freed */
+	ipoib_host_flush(p);
 	attr.qp_state = IB_QPS_RESET;
 	ret = ib_modify_qp(p->qp, &attr, IB_QP_STATE);
 	if (!ret)
@@ -585,6 +617,7 @@ void ipoib_queue_close(struct ipoib *p)
 
 	if (p->qp && !ib_modify_qp(p->qp, &attr, IB_QP_STATE))
 		drain_cq(p, UINT32_MAX); /* what was posted comes back, flushed; of connections as well */
+	ipoib_host_flush(p);
 	if (p->qp)
 		ib_destroy_qp(p->qp);
 	ipoib_connected_close(p);

@@ -63,12 +63,18 @@ ssize_t net_tun_read(int tun_fd, const struct iovec *part, int parts)
 	return without_waiting(tun_fd, part, parts, preadv2, readv);
 }
 
+bool net_tun_write_parts(int tun_fd, const struct virtio_net_hdr *h, struct iovec *part,
+			 unsigned int num)
+{
+	part[0] = (struct iovec){(void *)(uintptr_t)h, sizeof(*h)};
+	return without_waiting(tun_fd, part, (int)num, pwritev2, writev) > 0;
+}
+
 bool net_tun_write(int tun_fd, const struct virtio_net_hdr *h, const void *packet, size_t bytes)
 {
-	struct iovec part[] = {{(void *)(uintptr_t)h, sizeof(*h)},
-			       {(void *)(uintptr_t)packet, bytes}};
+	struct iovec part[] = {[1] = {(void *)(uintptr_t)packet, bytes}};
 
-	return without_waiting(tun_fd, part, ARRAY_SIZE(part), pwritev2, writev) > 0;
+	return net_tun_write_parts(tun_fd, h, part, ARRAY_SIZE(part));
 }
 
 void net_tun_set_carrier(int tun_fd, bool up)

@@ -31,6 +31,11 @@ ssize_t net_tun_read(int tun_fd, const struct iovec *part, int parts);
 /** net_tun_write() - a packet for the host, behind @h. Return: did the host take it? */
 bool net_tun_write(int tun_fd, const struct virtio_net_hdr *h, const void *packet, size_t bytes);
 
+/** net_tun_write_parts() - the same of a packet in @num parts
+ *  @part: entry 0 is free, for @h; the packet begins with entry 1 */
+bool net_tun_write_parts(int tun_fd, const struct virtio_net_hdr *h, struct iovec *part,
+			 unsigned int num);
+
 /** net_tun_set_carrier() - does the host see a link? */
 void net_tun_set_carrier(int tun_fd, bool up);
 

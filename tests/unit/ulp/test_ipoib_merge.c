@@ -47,21 +47,39 @@ static size_t fill(bool v4, size_t payload)
 	return bytes;
 }
 
-static void cut_and_merge(bool v4, size_t payload)
+/* the packet that the host is given, in one piece */
+static const u8 *whole(void)
 {
+	static u8 packet[IPOIB_LARGE_BYTES];
+	size_t at = merge.headers;
+
+	memcpy(packet, merge.header, at);
+	for (unsigned int i = 0; i < merge.num_parts; i++) {
+		memcpy(packet + at, merge.part[i].iov_base, merge.part[i].iov_len);
+		at += merge.part[i].iov_len;
+	}
+	assert_int_equal(at, merge.bytes);
+	return packet;
+}
+
+/* @stay: segments stay where they were received; else each overwrites the one before */
+static void cut_and_merge(bool v4, size_t payload, bool stay)
+{
+	static u8 received[IPOIB_MERGED_MOST][2048];
 	size_t bytes = fill(v4, payload), n;
 	static u8 again[2048];
 	struct ipoib_cut second;
+	u8 *to = received[0];
 
-	while ((n = ipoib_cut_next(&cut, part)))
-		assert_true(ipoib_merge_add(&merge, part, n, false));
+	for (; (n = ipoib_cut_next(&cut, to)); to += stay ? sizeof(received[0]) : 0)
+		assert_true(ipoib_merge_add(&merge, to, n, false, stay));
 	assert_int_equal(merge.count, (payload + MSS - 1) / MSS);
 	assert_int_equal(merge.bytes, bytes);
 	ipoib_merge_end(&merge, &header);
-	assert_memory_equal(merge.packet + merge.headers, large + merge.headers, payload);
+	assert_memory_equal(whole() + merge.headers, large + merge.headers, payload);
 	/* the host may cut it again, and has what was sent */
 	fill(v4, payload);
-	assert_int_equal(ipoib_cut_begin(&second, &header, merge.packet, bytes, sizeof(part)), 0);
+	assert_int_equal(ipoib_cut_begin(&second, &header, whole(), bytes, sizeof(part)), 0);
 	while ((n = ipoib_cut_next(&cut, part))) {
 		assert_int_equal(ipoib_cut_next(&second, again), n);
 		assert_memory_equal(part, again, n);
@@ -72,9 +90,11 @@ static void cut_and_merge(bool v4, size_t payload)
 static void segments_are_put_together_as_they_were(void **state)
 {
 	for (int v4 = 0; v4 < 2; v4++) {
-		cut_and_merge(v4, 2 * MSS);
-		cut_and_merge(v4, 30 * MSS + 17);
-		cut_and_merge(v4, 64 * MSS);
+		for (int stay = 0; stay < 2; stay++) {
+			cut_and_merge(v4, 2 * MSS, stay);
+			cut_and_merge(v4, 30 * MSS + 17, stay);
+			cut_and_merge(v4, 64 * MSS, stay);
+		}
 	}
 }
 
@@ -86,10 +106,10 @@ static void one_alone_stays_as_it_came(void **state)
 	fill(true, 700);
 	n = ipoib_cut_next(&cut, part);
 	memcpy(before, part, n);
-	assert_true(ipoib_merge_add(&merge, part, n, false));
+	assert_true(ipoib_merge_add(&merge, part, n, false, false));
 	ipoib_merge_end(&merge, &header);
 	assert_int_equal(merge.bytes, n);
-	assert_memory_equal(merge.packet, before, n);
+	assert_memory_equal(whole(), before, n);
 	assert_int_equal(header.flags | header.gso_type | header.gso_size, 0);
 }
 
@@ -110,12 +130,12 @@ static bool appended(bool v4, size_t at, u8 value, bool sealed)
 
 	fill(v4, 3 * MSS);
 	n = ipoib_cut_next(&cut, part);
-	assert_true(ipoib_merge_add(&merge, part, n, false));
+	assert_true(ipoib_merge_add(&merge, part, n, false, false));
 	n = ipoib_cut_next(&cut, part);
 	part[at] ^= value;
 	if (sealed)
 		seal(ip, n);
-	return ipoib_merge_add(&merge, part, n, false);
+	return ipoib_merge_add(&merge, part, n, false, false);
 }
 
 static void what_differs_is_not_appended(void **state)
@@ -157,6 +177,18 @@ static void what_differs_is_not_appended(void **state)
 	assert_false(appended(false, 100, 1, false));
 }
 
+/* the adapter of the receiver has verified it */
+static void a_checked_segment_is_not_verified_again(void **state)
+{
+	size_t n;
+
+	fill(true, 3 * MSS);
+	n = ipoib_cut_next(&cut, part);
+	part[100] ^= 1;
+	assert_false(ipoib_merge_add(&merge, part, n, false, false));
+	assert_true(ipoib_merge_add(&merge, part, n, true, false));
+}
+
 static void nothing_follows_a_push_or_a_short_segment(void **state)
 {
 	size_t n;
@@ -164,7 +196,7 @@ static void nothing_follows_a_push_or_a_short_segment(void **state)
 	for (int how = 0; how < 2; how++) {
 		fill(true, 3 * MSS);
 		n = ipoib_cut_next(&cut, part);
-		assert_true(ipoib_merge_add(&merge, part, n, false));
+		assert_true(ipoib_merge_add(&merge, part, n, false, false));
 		n = ipoib_cut_next(&cut, part);
 		if (how) {
 			part[33] |= 8;
@@ -173,15 +205,15 @@ static void nothing_follows_a_push_or_a_short_segment(void **state)
 			put_be16(part + 2, (u16)n);
 		}
 		seal(20, n);
-		assert_true(ipoib_merge_add(&merge, part, n, false));
+		assert_true(ipoib_merge_add(&merge, part, n, false, false));
 		n = ipoib_cut_next(&cut, part);
 		if (!how)
 			put_be32(part + 24, get_be32(part + 24) - 100);
 		seal(20, n);
-		assert_false(ipoib_merge_add(&merge, part, n, false));
+		assert_false(ipoib_merge_add(&merge, part, n, false, false));
 		assert_int_equal(merge.count, 2);
 		ipoib_merge_end(&merge, &header);
-		assert_int_equal(merge.packet[33], how ? PUSHED : 0x10);
+		assert_int_equal(whole()[33], how ? PUSHED : 0x10);
 	}
 }
 
@@ -192,12 +224,12 @@ static void what_is_no_data_does_not_begin(void **state)
 	fill(true, MSS);
 	n = ipoib_cut_next(&cut, part);
 	for (size_t bytes = 0; bytes < n; bytes++) /* cut short */
-		assert_false(ipoib_merge_add(&merge, part, bytes, false));
+		assert_false(ipoib_merge_add(&merge, part, bytes, false, false));
 	put_be16(part + 2, 20 + TCP); /* an acknowledgement */
 	seal(20, 20 + TCP);
-	assert_false(ipoib_merge_add(&merge, part, 20 + TCP, false));
+	assert_false(ipoib_merge_add(&merge, part, 20 + TCP, false, false));
 	part[9] = IPPROTO_UDP;
-	assert_false(ipoib_merge_add(&merge, part, n, false));
+	assert_false(ipoib_merge_add(&merge, part, n, false, false));
 	assert_int_equal(merge.count, 0);
 }
 
@@ -213,7 +245,7 @@ static void a_packet_has_64_kib_at_most(void **state)
 		put_be32(part + 24, seq);
 		seal(20, n);
 		seq += MSS;
-	} while (ipoib_merge_add(&merge, part, n, false));
+	} while (ipoib_merge_add(&merge, part, n, false, false));
 	assert_int_equal(merge.count, (IPOIB_LARGE_BYTES - 20 - TCP) / MSS);
 }
 
@@ -247,17 +279,17 @@ static void datagrams_of_one_length_are_merged(void **state)
 
 		merge = (struct ipoib_merge){0};
 		for (u8 i = 0; i < 64; i++)
-			assert_true(ipoib_merge_add(&merge, part, fill_udp(v4, 100, i + 1), false));
-		assert_false(ipoib_merge_add(&merge, part, fill_udp(v4, 100, 65), false));
+			assert_true(ipoib_merge_add(&merge, part, fill_udp(v4, 100, i + 1), false, false));
+		assert_false(ipoib_merge_add(&merge, part, fill_udp(v4, 100, 65), false, false));
 		ipoib_merge_end(&merge, &header);
 		assert_int_equal(header.gso_type, 5);
 		assert_int_equal(header.gso_size, 100);
 		assert_int_equal(header.csum_start, ip);
 		assert_int_equal(header.csum_offset, 6);
 		assert_int_equal(merge.bytes, ip + 8 + 6400);
-		assert_int_equal(get_be16(merge.packet + ip + 4), 8 + 6400);
-		assert_int_equal(merge.packet[ip + 8], 1);
-		assert_int_equal(merge.packet[ip + 8 + 6399], 64);
+		assert_int_equal(get_be16(whole() + ip + 4), 8 + 6400);
+		assert_int_equal(whole()[ip + 8], 1);
+		assert_int_equal(whole()[ip + 8 + 6399], 64);
 	}
 }
 
@@ -266,15 +298,15 @@ static void other_datagrams_are_not(void **state)
 	size_t n;
 
 	merge = (struct ipoib_merge){0};
-	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 100, 1), false));
-	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 101, 1), false)); /* longer */
+	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 100, 1), false, false));
+	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 101, 1), false, false)); /* longer */
 	n = fill_udp(true, 100, 1);
 	part[21]++; /* of another port, and so of a wrong checksum */
-	assert_false(ipoib_merge_add(&merge, part, n, false));
+	assert_false(ipoib_merge_add(&merge, part, n, false, false));
 	put_be16(part + 26, (u16)(get_be16(part + 26) - 1));
-	assert_false(ipoib_merge_add(&merge, part, n, false));
-	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1), false)); /* the last one */
-	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1), false));
+	assert_false(ipoib_merge_add(&merge, part, n, false, false));
+	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1), false, false)); /* the last one */
+	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1), false, false));
 	merge = (struct ipoib_merge){0};
 	n = fill_udp(true, 100, 1);
 	put_be16(part + 26, 0); /* without a checksum */
@@ -295,6 +327,7 @@ int main(void)
 		cmocka_unit_test(segments_are_put_together_as_they_were),
 		cmocka_unit_test(one_alone_stays_as_it_came),
 		cmocka_unit_test(what_differs_is_not_appended),
+		cmocka_unit_test(a_checked_segment_is_not_verified_again),
 		cmocka_unit_test(nothing_follows_a_push_or_a_short_segment),
 		cmocka_unit_test(what_is_no_data_does_not_begin),
 		cmocka_unit_test(a_packet_has_64_kib_at_most),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * IP over InfiniBand on an adapter that cuts TCP segments and computes checksums: what is left to it,
- * and what is not.
+ * and what is not; and what is received while nobody has taken the packets before.
  */
 #include "ipoib_bench.h"
 
@@ -236,6 +236,74 @@ static void checked_packets_are_merged_unseen(void **state)
 	}
 }
 
+/* Packets stay in their receives until the host has them. Others are there for what arrives
+ * meanwhile, and in the end all are posted again. */
+static void some_receives_are_left_while_others_are_kept(void **state)
+{
+	size_t bytes, n;
+	struct ipoib_cut cut;
+	u8 part[IPOIB_MTU];
+	int received = 0;
+
+	resolve();
+	bytes = fill("10.0.0.2", "10.0.0.1", DATA);
+	header.gso_size = 250; /* 120 packets, which are one for the host */
+	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, IPOIB_MTU), 0);
+	while ((n = ipoib_cut_next(&cut, part))) {
+		bench_puts(&peer, IPOIB_IPV4, part, n);
+		assert_true(rt_sim_step(net->rt));
+		assert_true(bench_posted() >= 16); /* an adapter takes so many in a turn */
+		received++;
+	}
+	assert_int_equal(received, 120);
+	run_ms(1);
+	assert_int_equal(stats()->rx_packets, received);
+}
+
+static void receives_that_are_kept_come_back(void **state)
+{
+	static u8 got[IPOIB_LARGE_BYTES];
+	struct virtio_net_hdr h;
+	unsigned int before;
+
+	resolve();
+	before = bench_posted();
+	for (int burst = 0; burst < 20; burst++) {
+		size_t heard = 0, n;
+
+		arrive(DATA, 4, IB_WC_IP_CSUM_OK); /* asserts that receives are there */
+		while ((n = hears(got, &h)))
+			heard += n - 20 - TCP;
+		assert_int_equal(heard, DATA);
+	}
+	assert_true(bench_posted() >= before);
+	assert_int_equal(stats()->rx_packets, 20 * PARTS);
+}
+
+/* the queue pair is reset, and the interface ends, while receives are kept */
+static void an_interface_ends_with_what_is_kept(void **state)
+{
+	struct ib_event event = {.device = device, .element.qp = bench_qp(), .event = IB_EVENT_QP_FATAL};
+	size_t bytes, n;
+	struct ipoib_cut cut;
+	u8 part[IPOIB_MTU];
+
+	resolve();
+	for (int i = 0; i < 2; i++) {
+		bytes = fill("10.0.0.2", "10.0.0.1", 3 * MSS);
+		assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, IPOIB_MTU), 0);
+		n = ipoib_cut_next(&cut, part);
+		bench_puts(&peer, IPOIB_IPV4, part, n);
+		assert_true(rt_sim_step(net->rt));
+		if (i)
+			break;
+		event.element.qp->event_handler(&event, event.element.qp->qp_context);
+		run_ms(5000);
+		assert_true(bench_posted() > 0);
+	}
+	ipoib_close(bench_interface());
+}
+
 /* --- the adapter --- */
 
 static int open_with(u64 capabilities, void **state)
@@ -284,6 +352,9 @@ int main(void)
 		ABLE(other_checksums_are_computed_here),
 		ABLE(connected_mode_leaves_nothing_to_the_adapter),
 		ABLE(checked_packets_are_merged_unseen),
+		ABLE(some_receives_are_left_while_others_are_kept),
+		ABLE(receives_that_are_kept_come_back),
+		ABLE(an_interface_ends_with_what_is_kept),
 		cmocka_unit_test_setup_teardown(without_the_capability_it_is_cut_here, open_unable,
 						bench_teardown),
 	};
