@@ -9,6 +9,8 @@
 
 #include "hca/private.h"
 
+#define POLL_AT_ONCE 16
+
 static_assert(sizeof(struct ib_sge) == sizeof(struct ibv_sge), "one layout for both names");
 
 struct tp_av hca_av(const struct rdma_ah_attr *attr)
@@ -272,13 +274,14 @@ static void translate(struct hca *hca, const struct hca_cq *cq, const struct ibv
 int hca_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 {
 	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);
-	struct ibv_wc one;
+	struct ibv_wc some[POLL_AT_ONCE];
 	int got = 0, ret = 0;
 
 	if (!cq->eng)
 		return -EINVAL;
-	while (got < n && (ret = eng_cq_poll(cq->eng, 1, &one)) > 0)
-		translate(hca_of(ibcq->device), cq, &one, &wc[got++]);
+	while (got < n && (ret = eng_cq_poll(cq->eng, MIN(n - got, POLL_AT_ONCE), some)) > 0)
+		for (int i = 0; i < ret; i++)
+			translate(hca_of(ibcq->device), cq, &some[i], &wc[got++]);
 	return got ? got : ret;
 }
 
