@@ -752,7 +752,6 @@ static void what_softibd_may_refuse_is_asked(void **state)
 	struct program *p = *state;
 
 	p->qp[0] = make_qp(p, IBV_QPT_RC);
-	assert_asked(p, rts, TO_RTS); /* from INIT */
 	assert_int_equal(ibv_modify_qp(p->qp[0], &reset, IBV_QP_STATE), 0);
 	assert_asked(p, init, TO_INIT & ~IBV_QP_ACCESS_FLAGS);
 	assert_asked(p, init, TO_INIT | IBV_QP_QKEY);
