@@ -96,19 +96,21 @@ static void batch(struct bench *b, struct end *server, enum ibv_wr_opcode opcode
 
 static void connect_ends(struct end *a, struct end *b)
 {
+	struct ibv_qp *receiver = b->target ? b->target : b->qp[0];
+
 	a->peer = (struct address){.memory = (uintptr_t)b->memory,
 				   .rkey = b->mr->rkey,
 				   .lid = end_lid(b),
-				   .qp_count = 1};
-	a->peer_qpn = &b->qp[0]->qp_num;
+				   .qp_count = 1,
+				   .srqn = srq_number(b),
+				   .initiator_qpn = b->qp[0]->qp_num};
+	a->peer_qpn = &receiver->qp_num;
 	end_connect(a);
 }
 
 static void open_server(struct bench *b, struct end *server)
 {
-	const struct shape shape = {};
-
-	end_open(server, &shape, b->size, 1, NULL);
+	end_open(server, &b->kind->shape, b->size, 1, NULL);
 	connect_ends(&b->end, server);
 	connect_ends(server, &b->end);
 }
@@ -127,33 +129,46 @@ static void count(struct bench *b, enum ibv_wr_opcode opcode)
 
 /* --- messages one at a time, each of which waits for the answer to the one before --- */
 
-/* what of a round trip is counted, at the server */
-enum part { RECEIVE, ANSWER, PARTS };
+/* what of a round trip is counted, at the server or, the last, at the client; PARTS: nothing. Only
+ * an XRC target acknowledges a message by itself, in a poll that finds nothing. */
+enum part { RECEIVE, POST_RECEIVE, ANSWER, ACKNOWLEDGE, TAKE_ACK, PARTS };
 
-static void receive_one(struct bench *b, struct end *e)
+/* Return: how many requests completed before the message came */
+static unsigned receive_one(struct bench *b, struct end *e)
 {
 	struct ibv_wc wc;
+	unsigned n = 0;
 
-	do
+	for (;; n++) {
 		while (!poll(e, &wc, 1))
 			;
-	while (!(wc.opcode & IBV_WC_RECV));
+		if (wc.opcode & IBV_WC_RECV)
+			break;
+	}
 	post_receives(e, 0, b->size, 1);
+	return n;
 }
 
-/* the poll that finds the one message */
-static void take_one(struct bench *b, struct end *server, bool counted)
+/* the poll that finds the one message; if it is not @counted, as many as it takes */
+static void take_one(struct bench *b, struct end *server, enum part part)
 {
+	bool counted = part == RECEIVE;
 	struct ibv_wc wc;
 	unsigned n;
 
 	if (counted)
 		CALLGRIND_TOGGLE_COLLECT;
-	n = poll(server, &wc, 1);
+	do
+		n = poll(server, &wc, 1);
+	while (!n && !counted);
 	if (counted)
 		CALLGRIND_TOGGLE_COLLECT;
-	measure_check(n == 1 && wc.opcode == IBV_WC_RECV, "a message");
+	measure_check(n == 1 && wc.opcode & IBV_WC_RECV, "a message");
+	if (part == POST_RECEIVE)
+		CALLGRIND_TOGGLE_COLLECT;
 	post_receives(server, 0, b->size, 1);
+	if (part == POST_RECEIVE)
+		CALLGRIND_TOGGLE_COLLECT;
 }
 
 static void answer_one(struct bench *b, struct end *server, bool last, bool counted)
@@ -169,35 +184,61 @@ static void answer_one(struct bench *b, struct end *server, bool last, bool coun
 		CALLGRIND_TOGGLE_COLLECT;
 }
 
+/* a poll that finds no completion */
+static void poll_in_vain(struct end *e, bool counted)
+{
+	struct ibv_wc wc;
+	unsigned n;
+
+	if (counted)
+		CALLGRIND_TOGGLE_COLLECT;
+	n = poll(e, &wc, 1);
+	if (counted)
+		CALLGRIND_TOGGLE_COLLECT;
+	measure_check(!n, "no completion");
+}
+
 static void round_trips(struct bench *b, struct end *server, enum part counted)
 {
-	static const char *const name[PARTS] = {"receive", "answer"};
+	static const char *const name[PARTS] = {"receive", "post_receive", "answer", "acknowledge",
+						"take_ack"};
+	unsigned completed = 0;
 	struct ibv_wc wc;
 	char text[64];
 
 	CALLGRIND_ZERO_STATS;
 	for (unsigned i = 1; i <= MESSAGES; i++) {
 		post_send(&b->end, 0, IBV_WR_SEND, b->size, i == MESSAGES);
-		take_one(b, server, counted == RECEIVE);
+		take_one(b, server, counted);
 		answer_one(b, server, i == MESSAGES, counted == ANSWER);
-		receive_one(b, &b->end);
+		completed += receive_one(b, &b->end);
+		if (server->target && i != MESSAGES) {
+			poll_in_vain(server, counted == ACKNOWLEDGE);
+			poll_in_vain(&b->end, counted == TAKE_ACK);
+		}
 	}
-	snprintf(text, sizeof(text), "%s/%s", b->text, name[counted]);
-	CALLGRIND_DUMP_STATS_AT(text);
-	while (!poll(server, &wc, 1)) /* the last answer is acknowledged alone */
-		poll(&b->end, &wc, 1);
+	if (counted < PARTS) {
+		snprintf(text, sizeof(text), "%s/%s", b->text, name[counted]);
+		CALLGRIND_DUMP_STATS_AT(text);
+	}
+	/* the last answer is acknowledged alone, and of XRC the last message as well */
+	while (completed < 2)
+		completed += poll(server, &wc, 1) + poll(&b->end, &wc, 1);
 }
 
 static void count_answer(struct bench *b)
 {
 	struct end server = {};
+	unsigned parts;
 
 	open_server(b, &server);
+	parts = server.target ? PARTS : ACKNOWLEDGE;
 	post_receives(&server, 0, b->size, MESSAGES);
 	post_receives(&b->end, 0, b->size, MESSAGES);
-	for (unsigned i = 0; i < BATCHES * PARTS; i++) {
+	round_trips(b, &server, PARTS); /* makes the lanes */
+	for (unsigned i = 0; i < BATCHES * parts; i++) {
 		settle(b, &server);
-		round_trips(b, &server, i % PARTS);
+		round_trips(b, &server, (enum part)(i % parts));
 	}
 }
 
@@ -219,6 +260,8 @@ static void count_read(struct bench *b)
 const struct kind count_kinds[] = {
 	{"count_send", count_send, NULL, {}},
 	{"count_answer", count_answer, NULL, {}},
+	{"count_answer_xrc", count_answer, NULL, {.type = IBV_QPT_XRC_SEND}},
+	{"count_answer_tagged", count_answer, NULL, {.tagged = true}},
 	{"count_write", count_write, NULL, {}},
 	{"count_read", count_read, NULL, {}},
 	{},
