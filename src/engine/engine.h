@@ -58,6 +58,15 @@ struct eng_lane_out {
 	struct eng_copy copy;
 	unsigned *wide; /* counter of the lanes that may be wide; NULL: this one may not */
 	struct list_head dirty_node; /* in engine.dirty while the receiver may have to be woken */
+	uint32_t xrc_requests; /* request packets of XRC that were sent: see struct eng_qp */
+};
+
+/** enum eng_predicted - the kinds of records that are predicted */
+enum eng_predicted {
+	ENG_MESSAGE,  /* a SEND, of RC */
+	ENG_DATAGRAM, /* of UD */
+	ENG_XRC_MESSAGE,
+	ENG_MIDDLE, /* of a SEND, of RC: without a completion */
 };
 
 /** struct eng_prediction - header prediction (fast.h): the header that the next record of a QP
@@ -72,11 +81,7 @@ struct eng_prediction {
 	uint32_t packets;		  /* packets that the record stands for */
 	/* its length is in [least_bytes, least_bytes + span_bytes) */
 	uint32_t least_bytes, span_bytes;
-	enum {
-		ENG_MESSAGE,
-		ENG_DATAGRAM,
-		ENG_MIDDLE
-	} kind;		  /* ENG_MIDDLE: without a completion */
+	enum eng_predicted kind;
 	struct ibv_wc wc; /* the completion without wr_id and byte_len */
 };
 

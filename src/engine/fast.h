@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The fast path of a SEND of one packet, of RC or UD, from a work request into a cell of a
+ * The fast path of a SEND of one packet, of RC, XRC or UD, from a work request into a cell of a
  * lane. transport/fast.h is the transport's part of it. The receiver's fast path, from a cell
  * into a receive queue entry, is in lane_rx.c and uses the header prediction at the end of this
  * file.
@@ -157,7 +157,15 @@ enum eng_single {
 	ENG_RC_FEW, /* at most eight bytes, in memory whose key is in the cache of regions used
 		     * last: no function is called, so variables stay in registers */
 	ENG_UD,
+	ENG_XRC,
 };
+
+/** eng_single_ext_bytes() - length of the extended header in its record: the Q_Key or the XRCETH */
+__attribute__((always_inline)) static inline uint32_t
+eng_single_ext_bytes(const enum eng_single kind)
+{
+	return kind == ENG_UD ? ABI_RECORD_QKEY_BYTES : kind == ENG_XRC ? WIRE_XRCETH_BYTES : 0;
+}
 
 /** eng_start_ack_timer() - start to wait for the acknowledgement of what was posted */
 void eng_start_ack_timer(struct engine *e, struct tp_qp *tp);
@@ -246,7 +254,7 @@ static inline bool eng_datagram_streams(struct eng_qp *qp)
 	return ++qp->datagrams_run > TP_STREAM_MESSAGES;
 }
 
-/* put a SEND of RC into the send queue and into the lane */
+/* put a SEND of RC or XRC into the send queue and into the lane */
 __attribute__((always_inline)) static inline void
 eng_send_reliable(struct engine *e, struct eng_qp *qp, struct tp_qp *tp,
 		  const struct eng_flow *flow, struct abi_lane_tx *tx,
@@ -260,17 +268,20 @@ eng_send_reliable(struct engine *e, struct eng_qp *qp, struct tp_qp *tp,
 			: abi_record_flags((flags & IBV_SEND_SOLICITED) /
 					   IBV_SEND_SOLICITED * ABI_RECORD_SOLICITED);
 	uint64_t word[3], *few = kind == ENG_RC_FEW ? &data : NULL;
-	uint32_t len = sge->length_bytes;
+	uint32_t srqn = kind == ENG_XRC ? wr->qp_type.xrc.remote_srqn & 0xffffff : 0;
+	uint32_t len = sge->length_bytes, ext_bytes = eng_single_ext_bytes(kind);
 	psn_t at, ack;
 
-	at = tp_fast_send(tp, wr->wr_id, flags, sge, few);
+	at = tp_fast_send(tp, wr->wr_id, flags, srqn, sge, few);
 	eng_record_words(qp, tp, WIRE_SEND_ONLY, at,
 			 abi_record_flags(ABI_RECORD_ACK_REQ) | solicited, len, 1, word);
 	if (tp_take_ack(tp, &ack))
 		word[1] |= abi_record_ack(ack.v);
-	eng_emit(e, flow, tx, word, 0, 0, payload, few, len,
+	eng_emit(e, flow, tx, word, htobe32(srqn), ext_bytes, payload, few, len,
 		 ABI_STREAM_BYTES && tp_fast_streams(tp) && tx->no_fence,
-		 qp->flow_dwords);
+		 qp->flow_dwords + ext_bytes / 4);
+	if (kind == ENG_XRC)
+		flow->lane->xrc_requests++;
 	qp->window_run = 0;
 }
 
@@ -307,7 +318,7 @@ eng_send_single(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *w
 		const struct tp_sge *sge, const struct tp_av *av,
 		const enum eng_single kind)
 {
-	const uint32_t ext_bytes = kind == ENG_UD ? ABI_RECORD_QKEY_BYTES : 0;
+	const uint32_t ext_bytes = eng_single_ext_bytes(kind);
 	const struct eng_flow *flow = qp->flow;
 	unsigned flags = wr->send_flags;
 	struct tp_qp *tp = qp->tp;

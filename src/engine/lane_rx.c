@@ -185,9 +185,10 @@ static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
 		    const uint64_t word[3])
 {
 	bool ud = qp->init.type == IBV_QPT_UD, rc = qp->init.type == IBV_QPT_RC;
+	bool xrc = qp->init.type == IBV_QPT_XRC_RECV;
 	bool middle = rc && r->opcode == (WIRE_RC | WIRE_SEND_MIDDLE);
-	bool only = (ud || rc) && r->opcode == (tp_transport(qp->tp) | WIRE_SEND_ONLY);
-	uint8_t flags = only && rc ? ABI_RECORD_ACK_REQ : 0;
+	bool only = (ud || rc || xrc) && r->opcode == (tp_transport(qp->tp) | WIRE_SEND_ONLY);
+	uint8_t flags = only && !ud ? ABI_RECORD_ACK_REQ : 0;
 	uint32_t flags_of = wire_opcodes[r->opcode].flags, full = r->packets * tp_mtu(qp->tp);
 	/* an empty message is left to the general path: its receive need not have a piece */
 	uint32_t least = MAX(tp_least_payload(qp->tp, r->packets, flags_of), 1u);
@@ -209,6 +210,7 @@ static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
 		.packets = r->packets,
 		.kind = middle ? ENG_MIDDLE
 			: ud   ? ENG_DATAGRAM
+			: xrc  ? ENG_XRC_MESSAGE
 			       : ENG_MESSAGE,
 		.source = abi_record_source(word, ENG_RECORD_VARIES),
 		.route = abi_record_route(word),
@@ -244,16 +246,26 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, struct 
 
 /* --- the fast path --- */
 
-/* How many consecutive records for the predicted QP may be received before anything else has to
- * be checked? @at: where their completions go. */
-static inline unsigned run_room(const struct engine *e, const struct eng_qp *qp,
-				struct ibv_wc **at)
+/* How many consecutive records may be received into @rq, with completions in @cq, before anything
+ * else has to be checked? @at: where the completions go. */
+static inline unsigned run_room(const struct engine *e, const struct eng_rq *rq,
+				const struct eng_cq *cq, struct ibv_wc **at)
 {
-	unsigned room = MIN(eng_cq_room(qp->recv_cq, at), eng_rq_count(qp->recv_rq));
+	unsigned room = MIN(eng_cq_room(cq, at), eng_rq_count(rq));
 
-	if (unlikely(qp->recv_rq->limit || eng_spoils(e)))
+	if (unlikely(rq->limit || eng_spoils(e)))
 		return 0;
-	return likely(qp->recv_cq->armed == ENG_DISARMED) ? room : MIN(room, 1u);
+	return likely(cq->armed == ENG_DISARMED) ? room : MIN(room, 1u);
+}
+
+/* Read the extended header of a record in @cell: a Q_Key, or an XRCETH. Return: in the byte order
+ * that a record has it in */
+static inline uint32_t ext_of(const struct abi_cell *cell)
+{
+	uint32_t ext;
+
+	memcpy(&ext, cell->data, sizeof(ext));
+	return ext;
 }
 
 /* Store a whole message into the receive @wr, and fill its completion. Return: false: a check
@@ -262,18 +274,19 @@ __attribute__((always_inline)) static inline bool
 receive_single(struct engine *e, const struct eng_lane_in *lane,
 	       const struct eng_prediction *p, const struct abi_cell *cell,
 	       const uint64_t word[3], uint32_t pd, const struct eng_rq_wr *wr,
-	       const struct eng_mr **mr, struct ibv_wc *wc, const bool ud)
+	       const struct eng_mr **mr, struct ibv_wc *wc, const enum eng_predicted kind)
 {
-	const uint32_t ext_bytes = ud ? ABI_RECORD_QKEY_BYTES : 0,
+	const bool ud = kind == ENG_DATAGRAM;
+	const uint32_t ext_bytes = ud			   ? ABI_RECORD_QKEY_BYTES
+				   : kind == ENG_XRC_MESSAGE ? WIRE_XRCETH_BYTES
+							   : 0,
 		       head = ud ? WIRE_GRH_BYTES : 0;
 	const uint8_t *payload = eng_payload_at(lane->rx.memory, cell, word, ext_bytes);
-	uint32_t len = abi_record_bytes(word), qkey = 0;
+	uint32_t len = abi_record_bytes(word);
 	uint8_t *to;
 
-	if (ud)
-		memcpy(&qkey, cell->data, sizeof(qkey));
 	if (unlikely(!payload || len - p->least_bytes >= p->span_bytes ||
-		     (ud && !tp_fast_takes(p->qp->tp, qkey))))
+		     (ud && !tp_fast_takes(p->qp->tp, ext_of(cell)))))
 		return false;
 	to = eng_receive_place(e, pd, wr, head + len, mr);
 	if (unlikely(!to))
@@ -302,50 +315,57 @@ receive_single(struct engine *e, const struct eng_lane_in *lane,
  */
 __attribute__((always_inline)) static inline unsigned
 receive_run(struct eng_lane_in *lane, const struct abi_cell *cell, uint64_t word0,
-	    uint64_t word1, uint64_t word2, unsigned most, const bool ud)
+	    uint64_t word1, uint64_t word2, unsigned most, const enum eng_predicted kind)
 {
+	const bool ud = kind == ENG_DATAGRAM, xrc = kind == ENG_XRC_MESSAGE;
 	const struct eng_prediction *p = lane->predicted;
 	uint64_t word[3] = {word0, word1, word2};
 	struct eng_qp *qp = p->qp;
 	struct engine *e = qp->engine;
 	psn_t next = tp_expected_psn(qp->tp);
-	struct eng_rq *rq = qp->recv_rq;
+	uint32_t last = 0, name = xrc ? ext_of(cell) : 0;
+	struct eng_srq *srq = xrc ? eng_xrc_srq(qp, be32toh(name)) : NULL;
+	struct eng_rq *rq = srq ? &srq->rq : qp->recv_rq;
+	struct eng_cq *cq = srq ? srq->cq : qp->recv_cq;
 	const struct eng_mr *mr = NULL;
-	uint32_t last = 0;
 	struct ibv_wc *wc;
 	unsigned n = 0;
 
-	most = likely(tp_fast_expects(qp->tp, ud)) ? MIN(run_room(e, qp, &wc), most) : 0;
+	if (xrc && unlikely(!srq))
+		return 0;
+	most = likely(tp_fast_expects(qp->tp, ud)) ? MIN(run_room(e, rq, cq, &wc), most) : 0;
 	if (unlikely(!most))
 		return 0;
 	while (ud ? abi_record_target(word) == p->target
 		  : abi_record_is(word, p->target, next.v)) {
 		if (unlikely(!receive_single(e, lane, p, cell, word, rq->pd,
 					     eng_rq_at(rq, rq->head + n), &mr, &wc[n],
-					     ud)))
+					     kind)))
 			break;
 		last = abi_record_bytes(word);
 		next = psn_add(next, p->packets);
 		if (++n == most || unlikely(last > LONG_BYTES))
 			break;
 		cell = abi_lane_look(&lane->rx, lane->rx.head + n, word);
-		/* a record with an ACK begins a run of its own; packets go first, as in
-		 * receive_some() */
+		/* a record with an ACK, or for another SRQ, begins a run of its own; packets go
+		 * first, as in receive_some() */
 		if (!cell ||
 		    unlikely(!eng_is_predicted(p, word,
 					       ENG_RECORD_VARIES &
 						       ~(unsigned)ABI_RECORD_ACK) ||
-			     eng_packets_waiting(e)))
+			     (xrc && ext_of(cell) != name) || eng_packets_waiting(e)))
 			break;
 	}
 	if (unlikely(!n))
 		return 0;
 	rq->head += n;
+	if (xrc)
+		eng_xrc_receive_into(qp, srq);
 	if (ud)
 		tp_fast_received_datagrams(qp->tp, n);
 	else
 		tp_fast_received(qp->tp, n, n * p->packets);
-	eng_cq_filled(qp->recv_cq, n, abi_record_has(word, ABI_RECORD_SOLICITED));
+	eng_cq_filled(cq, n, abi_record_has(word, ABI_RECORD_SOLICITED));
 	consumed(lane, n, last);
 	return n;
 }
@@ -354,14 +374,21 @@ noinline static unsigned receive_messages(struct eng_lane_in *lane,
 					  const struct abi_cell *cell, uint64_t word0,
 					  uint64_t word1, uint64_t word2, unsigned most)
 {
-	return receive_run(lane, cell, word0, word1, word2, most, false);
+	return receive_run(lane, cell, word0, word1, word2, most, ENG_MESSAGE);
 }
 
 noinline static unsigned receive_datagrams(struct eng_lane_in *lane,
 					   const struct abi_cell *cell, uint64_t word0,
 					   uint64_t word1, uint64_t word2, unsigned most)
 {
-	return receive_run(lane, cell, word0, word1, word2, most, true);
+	return receive_run(lane, cell, word0, word1, word2, most, ENG_DATAGRAM);
+}
+
+noinline static unsigned receive_xrc_messages(struct eng_lane_in *lane,
+					      const struct abi_cell *cell, uint64_t word0,
+					      uint64_t word1, uint64_t word2, unsigned most)
+{
+	return receive_run(lane, cell, word0, word1, word2, most, ENG_XRC_MESSAGE);
 }
 
 /* Receive a predicted record from the middle of a SEND, if its payload continues the one before
@@ -441,6 +468,8 @@ static inline unsigned receive_predicted(struct engine *e, struct eng_lane_in *l
 		n = receive_messages(lane, cell, word[0], word[1], word[2], most);
 	else if (p->kind == ENG_DATAGRAM)
 		n = receive_datagrams(lane, cell, word[0], word[1], word[2], most);
+	else if (p->kind == ENG_XRC_MESSAGE)
+		n = receive_xrc_messages(lane, cell, word[0], word[1], word[2], most);
 	else
 		n = receive_middle(lane, cell, copy_of(word));
 	if (unlikely(!n)) {

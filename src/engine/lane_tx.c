@@ -45,7 +45,7 @@ static void note_flow(struct eng_qp *qp, const struct tp_av *av)
 {
 	uint32_t bytes = WIRE_LRH_BYTES + WIRE_BTH_BYTES + WIRE_ICRC_BYTES;
 	uint32_t most = qp->init.max_send_sge ? tp_qp_attr(qp->tp)->mtu_bytes : 0;
-	bool ud = qp->init.type == IBV_QPT_UD;
+	bool ud = qp->init.type == IBV_QPT_UD, rc = qp->init.type == IBV_QPT_RC;
 	struct abi_record record;
 	struct wire_packet pkt;
 
@@ -64,12 +64,12 @@ static void note_flow(struct eng_qp *qp, const struct tp_av *av)
 	};
 	abi_record_pack(&record, qp->record);
 	qp->record_path_bits = av->src_path_bits;
-	if ((qp->init.type != IBV_QPT_RC && !ud) || qp->engine->cfg.general_only)
+	if (!tp_may_be_fast(qp->tp) || qp->engine->cfg.general_only)
 		most = 0;
 	qp->single_bytes[0] = MIN(most, qp->flow->mtu_bytes);
 	qp->single_bytes[1] = MIN(qp->init.max_inline, qp->single_bytes[0]);
 	for (unsigned i = 0; i < ARRAY_SIZE(qp->few_bytes); i++)
-		qp->few_bytes[i] = ud ? 0 : MIN(qp->single_bytes[i], sizeof(uint64_t));
+		qp->few_bytes[i] = rc ? MIN(qp->single_bytes[i], sizeof(uint64_t)) : 0;
 }
 
 enum eng_medium eng_lane_medium(struct engine *e, struct eng_qp *qp)
@@ -145,14 +145,28 @@ void eng_start_ack_timer(struct engine *e, struct tp_qp *tp)
 	eng_note_expiry(e, tp_timer(tp));
 }
 
-static bool send_reliable(struct engine *e, struct eng_qp *qp,
-			  const struct ibv_send_wr *wr, const struct tp_sge *sge)
+/* @kind: a constant */
+__attribute__((always_inline)) static inline bool
+send_reliable(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
+	      const struct tp_sge *sge, const enum eng_single kind)
 {
-	if (!eng_send_single(e, qp, wr, sge, NULL, ENG_RC))
+	if (!eng_send_single(e, qp, wr, sge, NULL, kind))
 		return false;
 	if (unlikely(!tp_timer_runs(qp->tp)))
 		eng_start_ack_timer(e, qp->tp);
 	return true;
+}
+
+static bool send_rc(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
+		    const struct tp_sge *sge)
+{
+	return send_reliable(e, qp, wr, sge, ENG_RC);
+}
+
+noinline static bool send_xrc(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
+			      const struct tp_sge *sge)
+{
+	return send_reliable(e, qp, wr, sge, ENG_XRC);
 }
 
 /* A SEND of several inline pieces, such as a header and its payload, is sent as one of a single
@@ -176,7 +190,7 @@ noinline static bool send_pieces(struct engine *e, struct eng_qp *qp,
 	for (int i = 0; i < wr->num_sge; to += wr->sg_list[i++].length)
 		copy_few(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 	one.length_bytes = (uint32_t)total;
-	return send_reliable(e, qp, wr, &one);
+	return qp->init.type == IBV_QPT_RC ? send_rc(e, qp, wr, &one) : send_xrc(e, qp, wr, &one);
 }
 
 noinline static bool send_datagram(struct engine *e, struct eng_qp *qp,
@@ -193,8 +207,11 @@ bool eng_single_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_
 		return send_datagram(e, qp, wr, av);
 	if (unlikely(wr->num_sge > 1))
 		return send_pieces(e, qp, wr);
-	return eng_single_fits(wr, wr->send_flags, FAST_FLAGS, qp->single_bytes) &&
-	       send_reliable(e, qp, wr, (const struct tp_sge *)wr->sg_list);
+	if (unlikely(!eng_single_fits(wr, wr->send_flags, FAST_FLAGS, qp->single_bytes)))
+		return false;
+	if (unlikely(qp->init.type != IBV_QPT_RC))
+		return send_xrc(e, qp, wr, (const struct tp_sge *)wr->sg_list);
+	return send_rc(e, qp, wr, (const struct tp_sge *)wr->sg_list);
 }
 
 /* send a standalone ACK */
@@ -264,6 +281,7 @@ static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out
 	if (tp_qp_take_ack(qp->tp, pkt, &ack))
 		word[1] |= abi_record_ack(ack.v);
 	abi_lane_publish_words(tx, cell, word);
+	flow->lane->xrc_requests += !!(ext & WIRE_HAS_XRCETH);
 	eng_lane_count(flow->count, pkt->packets, wire_segment_dwords(pkt));
 	note_dirty(e, flow->lane);
 }

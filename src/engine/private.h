@@ -119,7 +119,7 @@ struct eng_pace {
 	mono_t paid_until; /* when everything that was sent would have left at the rate */
 };
 
-#define NO_LONE_ACK ((psn_t){UINT32_MAX})
+#define NO_LONE_ACK UINT32_MAX
 
 /** struct eng_qp - a queue pair
  *
@@ -138,14 +138,16 @@ struct eng_qp {
 	uint64_t record[3]; /* header words of a SEND Only, with 0 for what differs per record */
 	uint32_t single_bytes[2]; /* longest SEND that the fast path takes; [1]: inline */
 	uint32_t few_bytes[2]; /* the same, at most 8; 0: UD, or no flow */
-	uint8_t flow_dwords;   /* length of the headers of a SEND Only, with ICRC */
+	uint8_t flow_dwords;   /* length of the headers of a SEND Only, with ICRC; without XRCETH */
 	uint8_t record_path_bits; /* UD: path bits of the source LID in record */
 	bool is_paced;	       /* the rate is limited, see pace */
 	bool in_window;	       /* a long copy has released the lock between two slices */
-	/* the QP has sent requests between its last two standalone ACKs, so ACKs are delayed */
+	/* requests were sent between the QP's last two standalone ACKs (requests_sent() in tx.c), so
+	 * ACKs are delayed */
 	bool sent_since_ack;
 	uint32_t received_turn; /* the last turn of the engine in which this QP received */
-	psn_t lone_ack_psn; /* next PSN to send when the last standalone ACK left, or NO_LONE_ACK */
+	/* requests_sent() in tx.c when the last standalone ACK left, or NO_LONE_ACK */
+	uint32_t lone_ack_sent;
 	struct list_head ack_node; /* in engine.owed_acks or .piggyback_acks while its ACK is delayed */
 	struct list_head tx_node; /* in engine.tx while it may have packets */
 	size_t held_bytes; /* length of the packet that waits for room in the link; 0: none */
@@ -153,7 +155,7 @@ struct eng_qp {
 	struct eng_cq *send_cq, *recv_cq;
 	struct eng_rq *recv_rq; /* rq or the SRQ's */
 	const uint16_t *live_pkey; /* the QP's entry in the port's P_Key table */
-	struct eng_prediction predicted; /* RC: the header of the next record */
+	struct eng_prediction predicted; /* RC, XRC: the header of the next record */
 	struct eng_rq rq; /* unused with an SRQ */
 	/* --- UD --- */
 	struct eng_path path; /* the path of flow, of any type of QP */
@@ -448,6 +450,15 @@ void eng_path_watch(struct eng_qp *qp, wire_addr_t source, uint16_t pkey, bool m
 static inline bool eng_is_xrc(const struct eng_qp *qp)
 {
 	return qp->init.type == IBV_QPT_XRC_SEND || qp->init.type == IBV_QPT_XRC_RECV;
+}
+/** eng_xrc_srq() - the SRQ that a request to the target @qp names by @srqn, if it is of the
+ *  target's domain and its CQ has not overrun; NULL */
+struct eng_srq *eng_xrc_srq(const struct eng_qp *qp, uint32_t srqn);
+/** eng_xrc_receive_into() - the message that @qp receives has taken its receive from @srq */
+static inline void eng_xrc_receive_into(struct eng_qp *qp, struct eng_srq *srq)
+{
+	qp->recv_rq = &srq->rq;
+	qp->recv_cq = srq->cq;
 }
 /** eng_xrc_receive() - tp_qp_receive() of an XRC QP */
 void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt);

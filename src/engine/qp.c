@@ -353,7 +353,7 @@ int eng_qp_prepare(struct engine *e, const struct eng_qp_init *init, struct eng_
 	INIT_LIST_HEAD(&qp->ack_node);
 	INIT_LIST_HEAD(&qp->all_node);
 	INIT_LIST_HEAD(&qp->tell_node);
-	qp->lone_ack_psn = NO_LONE_ACK;
+	qp->lone_ack_sent = NO_LONE_ACK;
 	INIT_LIST_HEAD(&qp->mcast);
 	ret = init->srq && init->srq->tags ? eng_tag_qp_init(qp) :
 	      init->is_ee		   ? eng_ee_init(qp) :

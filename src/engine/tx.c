@@ -228,15 +228,26 @@ void eng_tx_qp(struct engine *e, struct eng_qp *qp)
 	flush(e);
 }
 
+/* A number that changes with the requests that @qp sends to its peer. An XRC target sends none:
+ * what its program answers are requests of XRC initiators to the same program. They carry no ACK of
+ * the target, but if it is delayed, it does not leave before the answer that the peer waits for. */
+static uint32_t requests_sent(const struct engine *e, const struct eng_qp *qp)
+{
+	if (likely(qp->init.type != IBV_QPT_XRC_RECV))
+		return tp_next_psn(qp->tp).v;
+	return eng_flow_holds(e, qp) ? qp->flow->lane->xrc_requests : 0;
+}
+
 /* Flush the delayed ACK of @qp, unless a request has left meanwhile and carried it. */
 static void flush_ack(struct engine *e, struct eng_qp *qp)
 {
+	uint32_t sent = requests_sent(e, qp);
+
 	list_del(&qp->ack_node);
 	if (!tp_wants_transmit(qp->tp) || !list_empty(&qp->tx_node))
 		return;
-	qp->sent_since_ack = !psn_eq(qp->lone_ack_psn, NO_LONE_ACK) &&
-		      !psn_eq(qp->lone_ack_psn, tp_next_psn(qp->tp));
-	qp->lone_ack_psn = tp_next_psn(qp->tp);
+	qp->sent_since_ack = qp->lone_ack_sent != NO_LONE_ACK && qp->lone_ack_sent != sent;
+	qp->lone_ack_sent = sent;
 	list_add_tail(&qp->tx_node, &e->tx);
 }
 

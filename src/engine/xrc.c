@@ -11,10 +11,9 @@
 #include "engine/private.h"
 #include "transport/fast.h"
 
-/* Return: the SRQ that @pkt names, if it is of the target's domain and its CQ has not overrun; NULL */
-static struct eng_srq *srq_of(const struct eng_qp *qp, const struct wire_packet *pkt)
+struct eng_srq *eng_xrc_srq(const struct eng_qp *qp, uint32_t srqn)
 {
-	struct eng_srq *srq = eng_table_get(&qp->engine->xrc_srqs, pkt->xrc_srqn & 0xffffff);
+	struct eng_srq *srq = eng_table_get(&qp->engine->xrc_srqs, srqn & 0xffffff);
 
 	return srq && srq->xrcd == qp->init.xrcd && !srq->cq->overrun ? srq : NULL;
 }
@@ -29,7 +28,7 @@ void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt)
 		return;
 	}
 	if (is_target && flags & WIRE_HAS_XRCETH) {
-		qp->xrc_srq = srq_of(qp, pkt);
+		qp->xrc_srq = eng_xrc_srq(qp, pkt->xrc_srqn);
 		/* a duplicate is answered whatever became of its SRQ */
 		if (unlikely(!qp->xrc_srq && psn_eq(pkt->bth.psn, tp_expected_psn(qp->tp)))) {
 			tp_qp_refuse(qp->tp);
@@ -67,12 +66,11 @@ bool eng_xrc_grants(void *ctx, uint32_t rkey, int access)
 bool eng_xrc_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr)
 {
 	struct eng_qp *qp = ctx;
-	struct eng_srq *srq = srq_of(qp, pkt);
+	struct eng_srq *srq = eng_xrc_srq(qp, pkt->xrc_srqn);
 
 	if (!srq || !eng_srq_take(srq, qp, wr))
 		return false;
-	qp->recv_rq = &srq->rq;
-	qp->recv_cq = srq->cq;
+	eng_xrc_receive_into(qp, srq);
 	return true;
 }
 

@@ -3,7 +3,7 @@
  * What the engine's fast path (engine/fast.h) asks of a QP. The engine knows nothing else of a
  * QP beyond transport.h.
  *
- * The fast path sends and receives SENDs of one packet, of RC or UD, without immediate and
+ * The fast path sends and receives SENDs of one packet, of RC, XRC or UD, without immediate and
  * fence, over a link of segments. Its functions here take the same steps (send.h, qp.h) as
  * tp_qp_post_send(), tp_qp_transmit_segment() and tp_qp_receive(), with constants for what is
  * known of such a SEND:
@@ -111,8 +111,9 @@ static inline bool tp_fast_may_send(struct tp_qp *qp)
 }
 
 /**
- * tp_fast_send() - post and send a SEND of RC
+ * tp_fast_send() - post and send a SEND of RC or XRC
  * @flags: of IBV_SEND_SIGNALED, _SOLICITED, _INLINE
+ * @srqn: the SRQ that it is for; 0: RC
  * @sge: the one piece, of 1 byte to the path MTU or, inline, the QP's limit
  * @few: its payload as load_few() returns it, if it has at most eight bytes; or NULL
  *
@@ -120,8 +121,9 @@ static inline bool tp_fast_may_send(struct tp_qp *qp)
  * (tp_take_ack()), and starts the timer (tp_ack_wait()) unless tp_timer_runs().
  * Return: its PSN
  */
-static inline psn_t tp_fast_send(struct tp_qp *qp, uint64_t wr_id, unsigned flags,
-				 const struct tp_sge *sge, const uint64_t *few)
+__attribute__((always_inline)) static inline psn_t
+tp_fast_send(struct tp_qp *qp, uint64_t wr_id, unsigned flags, uint32_t srqn,
+	     const struct tp_sge *sge, const uint64_t *few)
 {
 	const struct tp_sge piece = {sge->addr, sge->length_bytes, sge->lkey};
 	const struct tp_send_wr wr = {
@@ -129,6 +131,7 @@ static inline psn_t tp_fast_send(struct tp_qp *qp, uint64_t wr_id, unsigned flag
 		.opcode = IBV_WR_SEND,
 		.flags = (uint16_t)flags,
 		.num_sge = 1,
+		.srqn = srqn,
 		.length_bytes = sge->length_bytes,
 		.sge = &piece,
 	};
@@ -173,8 +176,14 @@ static inline bool tp_fast_streams(const struct tp_qp *qp)
 
 /* --- the type --- */
 
+/** tp_may_be_fast() - may a QP of this type take the fast path? */
+static inline bool tp_may_be_fast(const struct tp_qp *qp)
+{
+	return qp->can & TP_FAST;
+}
+
 /** tp_fast_is() - may a QP of this type take the fast path, and is it acknowledged (@ack =
- *  TP_ACKNOWLEDGED: RC) or not (0: UD)? */
+ *  TP_ACKNOWLEDGED: RC, XRC) or not (0: UD)? */
 static inline bool tp_fast_is(const struct tp_qp *qp, unsigned ack)
 {
 	return (qp->can & (TP_FAST | TP_ACKNOWLEDGED)) == (TP_FAST | ack);
@@ -182,7 +191,7 @@ static inline bool tp_fast_is(const struct tp_qp *qp, unsigned ack)
 
 /* --- acknowledging --- */
 
-/** tp_fast_acks() - is a standalone ACK of RC the next packet that leaves? */
+/** tp_fast_acks() - is a standalone ACK of RC or XRC the next packet that leaves? */
 static inline bool tp_fast_acks(const struct tp_qp *qp)
 {
 	const uint8_t acks = TP_RESPONSE_ACK | TP_RESPONSE_OWED,
@@ -217,8 +226,8 @@ static inline bool tp_fast_receives(const struct tp_qp *qp)
 }
 
 /** tp_fast_expects() - does the QP expect the first packet of a message, and has it taken no
- *  receive for it? Of RC, the packet must have the PSN tp_expected_psn(). @ud: the QP must be UD,
- *  else RC */
+ *  receive for it? Of RC and XRC, the packet must have the PSN tp_expected_psn(). @ud: the QP must
+ *  be UD, else RC or XRC */
 __attribute__((always_inline)) static inline bool tp_fast_expects(const struct tp_qp *qp,
 								  const bool ud)
 {
@@ -242,7 +251,7 @@ static inline bool tp_fast_takes(const struct tp_qp *qp, uint32_t qkey)
 	return tp_qkey_passes(qp->qpn, qp->attr.qkey, qkey);
 }
 
-/** tp_fast_received() - @n consecutive SENDs of RC were received, which had @packets in all.
+/** tp_fast_received() - @n consecutive SENDs of RC or XRC were received, which had @packets in all.
  *  Their payloads were stored and their completions added by the caller. Context:
  *  tp_fast_expects() returned true */
 static inline void tp_fast_received(struct tp_qp *qp, unsigned n, unsigned packets)

@@ -307,7 +307,7 @@ static void the_fast_path_does_the_same(void **state)
 	assert_true(tp_qp_transmit_segment(p[0]->side[A].qp, &out, 8 * MTU, p[0]->now));
 	wr = pair_wr(p[1], A, IBV_WR_SEND, 1, 0x40000, 30, 0);
 	assert_true(tp_fast_may_send(p[1]->side[A].qp));
-	at = tp_fast_send(p[1]->side[A].qp, wr.wr_id, wr.flags, wr.sge, NULL);
+	at = tp_fast_send(p[1]->side[A].qp, wr.wr_id, wr.flags, 0, wr.sge, NULL);
 	tp_ack_wait(p[1]->side[A].qp, p[1]->now);
 	out.hdr.payload = out.piece[0].ptr;
 	out.hdr.lrh = (struct wire_lrh){.lnh = WIRE_LNH_BTH, .slid = 3, .sl = 2};
@@ -416,7 +416,7 @@ static void what_the_fast_path_sent_is_sent_again(void **state)
 		piece = *wr.sge;
 		if (one[n].flags) /* the address of inline data is the program's own */
 			piece.addr = (uintptr_t)(from + 64 * n);
-		tp_fast_send(p->side[A].qp, wr.wr_id, wr.flags | one[n].flags, &piece,
+		tp_fast_send(p->side[A].qp, wr.wr_id, wr.flags | one[n].flags, 0, &piece,
 			     one[n].word ? &word : NULL);
 		if (one[n].flags) /* inline: it was lent during the call */
 			memset(from + 64 * n, 0, one[n].bytes);
