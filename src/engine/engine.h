@@ -67,11 +67,13 @@ enum eng_predicted {
 	ENG_DATAGRAM, /* of UD */
 	ENG_XRC_MESSAGE,
 	ENG_MIDDLE, /* of a SEND, of RC: without a completion */
+	ENG_ACK,    /* a standalone ACK, of RC or XRC */
+	ENG_UNPREDICTED,
 };
 
 /** struct eng_prediction - header prediction (fast.h): the header that the next record of a QP
  *  will have, and how it is received. It is derived from a record that passed all checks: a SEND
- *  of one record, or the middle of a longer one */
+ *  of one record, the middle of a longer one, or an ACK */
 struct eng_prediction {
 	uint32_t target;	/* abi_record_target() */
 	/* eng_lane_in.id; only records of this lane have passed the checks */

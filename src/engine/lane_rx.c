@@ -177,25 +177,49 @@ static void to_transport(struct engine *e, struct eng_lane_in *lane, struct eng_
 	eng_receive(qp, pkt);
 }
 
-/* The record has passed all checks. Predict the next one if this is a whole SEND, or a record
- * from the middle of one, in which all packets are full (9.7.4.1.6), and has the full member's
+/* How are records with @opcode to @qp predicted? A QP has one prediction: where SENDs come, ACKs are
+ * piggybacked on them, or few. */
+static enum eng_predicted kind_of(const struct eng_qp *qp, uint8_t opcode)
+{
+	bool sends_only = qp->predicted.kind == ENG_ACK || qp->predicted.route == UINT64_MAX;
+
+	if ((opcode & WIRE_TRANSPORT_MASK) != tp_transport(qp->tp) || !tp_may_be_fast(qp->tp) ||
+	    eng_has_tags(qp))
+		return ENG_UNPREDICTED;
+	switch (opcode) {
+	case WIRE_RC | WIRE_SEND_ONLY:
+		return ENG_MESSAGE;
+	case WIRE_RC | WIRE_SEND_MIDDLE:
+		return ENG_MIDDLE;
+	case WIRE_UD | WIRE_SEND_ONLY:
+		return ENG_DATAGRAM;
+	case WIRE_XRC | WIRE_SEND_ONLY:
+		return qp->init.type == IBV_QPT_XRC_RECV ? ENG_XRC_MESSAGE : ENG_UNPREDICTED;
+	case WIRE_RC | WIRE_ACKNOWLEDGE:
+	case WIRE_XRC | WIRE_ACKNOWLEDGE:
+		return sends_only ? ENG_ACK : ENG_UNPREDICTED;
+	default:
+		return ENG_UNPREDICTED;
+	}
+}
+
+/* The record has passed all checks. Predict the next one if this is a whole SEND, a record from the
+ * middle of one, in which all packets are full (9.7.4.1.6), or an ACK, and has the full member's
  * P_Key that @qp itself has. eng_pkey_passes() knows which other P_Keys match (10.9.3). */
 static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
 		    const struct abi_record *r, const struct wire_packet *pkt,
 		    const uint64_t word[3])
 {
-	bool ud = qp->init.type == IBV_QPT_UD, rc = qp->init.type == IBV_QPT_RC;
-	bool xrc = qp->init.type == IBV_QPT_XRC_RECV;
-	bool middle = rc && r->opcode == (WIRE_RC | WIRE_SEND_MIDDLE);
-	bool only = (ud || rc || xrc) && r->opcode == (tp_transport(qp->tp) | WIRE_SEND_ONLY);
-	uint8_t flags = only && !ud ? ABI_RECORD_ACK_REQ : 0;
+	enum eng_predicted kind = kind_of(qp, r->opcode);
+	bool ud = kind == ENG_DATAGRAM, ack = kind == ENG_ACK;
+	uint8_t flags = kind == ENG_MESSAGE || kind == ENG_XRC_MESSAGE ? ABI_RECORD_ACK_REQ : 0;
 	uint32_t flags_of = wire_opcodes[r->opcode].flags, full = r->packets * tp_mtu(qp->tp);
 	/* an empty message is left to the general path: its receive need not have a piece */
 	uint32_t least = MAX(tp_least_payload(qp->tp, r->packets, flags_of), 1u);
 	struct tp_wc wc;
 
-	if (qp->engine->cfg.general_only || eng_has_tags(qp) || (!only && !middle) || !r->packets ||
-	    (ud && r->packets > 1) ||
+	if (qp->engine->cfg.general_only || kind == ENG_UNPREDICTED || !r->packets ||
+	    ((ud || ack) && r->packets > 1) ||
 	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != flags ||
 	    r->pkey != tp_pkey(qp->tp) || !wire_pkeys_match(r->pkey, r->pkey))
 		return;
@@ -205,13 +229,10 @@ static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
 		.qp = qp,
 		.lane = lane->id,
 		.target = abi_record_target(word),
-		.least_bytes = least,
-		.span_bytes = full - least + 1,
+		.least_bytes = ack ? 0 : least,
+		.span_bytes = ack ? 1 : full - least + 1,
 		.packets = r->packets,
-		.kind = middle ? ENG_MIDDLE
-			: ud   ? ENG_DATAGRAM
-			: xrc  ? ENG_XRC_MESSAGE
-			       : ENG_MESSAGE,
+		.kind = kind,
 		.source = abi_record_source(word, ENG_RECORD_VARIES),
 		.route = abi_record_route(word),
 	};
@@ -416,6 +437,22 @@ noinline static bool receive_middle(struct eng_lane_in *lane, const struct abi_c
 	return true;
 }
 
+/* Receive a predicted ACK. Return: false: a check failed, and nothing has changed. */
+noinline static bool receive_ack(struct eng_lane_in *lane, const struct abi_cell *cell,
+				 struct words copy)
+{
+	const struct eng_prediction *p = lane->predicted;
+	uint32_t aeth = be32toh(ext_of(cell));
+
+	if (abi_record_bytes(copy.of) - p->least_bytes >= p->span_bytes ||
+	    abi_record_has(copy.of, ABI_RECORD_BULK) ||
+	    !tp_fast_acked(p->qp->tp, psn(abi_record_psn(copy.of)), wire_aeth_syndrome(aeth),
+			   p->qp->engine->now))
+		return false;
+	consumed(lane, 1, 0);
+	return true;
+}
+
 /* Find the prediction that matches a record, which need not be the one of the last record.
  * Return: the prediction, which is @lane's from now on; NULL: none */
 static inline struct eng_prediction *
@@ -470,8 +507,10 @@ static inline unsigned receive_predicted(struct engine *e, struct eng_lane_in *l
 		n = receive_datagrams(lane, cell, word[0], word[1], word[2], most);
 	else if (p->kind == ENG_XRC_MESSAGE)
 		n = receive_xrc_messages(lane, cell, word[0], word[1], word[2], most);
-	else
+	else if (p->kind == ENG_MIDDLE)
 		n = receive_middle(lane, cell, copy_of(word));
+	else
+		n = receive_ack(lane, cell, copy_of(word));
 	if (unlikely(!n)) {
 		receive(e, lane, qp, cell, copy_of(word));
 		return 1;

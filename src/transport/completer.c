@@ -12,7 +12,7 @@
  * Counters: retries_left (time-outs, sequence NAKs, implied NAKs) and
  * rnr_left; both are refilled by progress, which is una moving on.
  */
-#include "transport/qp.h"
+#include "transport/fast.h"
 
 /* 9.9.2: what ends a request, by NAK code */
 static const uint8_t nak_status[] = {
@@ -267,16 +267,31 @@ static inline void ack(struct tp_qp *qp, psn_t at, mono_t now)
 		ack_rest(qp, end, now, !psn_eq(qp->sq.una, before));
 }
 
+/* Every acknowledgement is old for a QP that has nothing outstanding, such as one that is
+ * unreliable, has failed or is not set up yet. */
+static inline bool is_old(const struct tp_sq *sq, psn_t at)
+{
+	return tp_psn_distance(at, sq->una) >= tp_psn_distance(sq->sent, sq->una);
+}
+
 void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
 
-	/* Every acknowledgement is old for a QP that has nothing outstanding, such as one that
-	 * is unreliable, has failed or is not set up yet. */
-	if (unlikely(tp_psn_distance(at, sq->una) >= tp_psn_distance(sq->sent, sq->una)))
+	if (unlikely(is_old(sq, at)))
 		return;
 	sq->limited = false; /* an ACK that travels with a request has no credits */
 	ack(qp, at, now);
+}
+
+bool tp_fast_acked(struct tp_qp *qp, psn_t at, uint8_t syndrome, mono_t now)
+{
+	if (qp->state != IBV_QPS_RTS || syndrome != TP_ACK_NO_CREDITS || is_old(&qp->sq, at))
+		return false;
+	qp->stats.rx_packets++;
+	qp->sq.limited = false;
+	ack(qp, at, now);
+	return true;
 }
 
 /* copy the data of a response, which begins at the PSN una, into the memory of the oldest
@@ -392,10 +407,9 @@ void tp_completer_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint3
 			  mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
-	uint32_t at = tp_psn_distance(pkt->bth.psn, sq->una);
 	uint32_t behind = tp_psn_distance(sq->una, pkt->bth.psn);
 
-	if (unlikely(at >= tp_psn_distance(sq->sent, sq->una))) {
+	if (unlikely(is_old(sq, pkt->bth.psn))) {
 		stale_response(qp, pkt, flags);
 		if (behind < pkt->packets && flags & WIRE_IS_READ && !psn_eq(sq->sent, sq->una))
 			rest_of_response(qp, pkt, flags, behind, now);

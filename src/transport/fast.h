@@ -216,6 +216,14 @@ static inline psn_t tp_fast_ack(struct tp_qp *qp, struct wire_aeth *aeth)
 	return tp_take_all_acks(&qp->resp, aeth);
 }
 
+/**
+ * tp_fast_acked() - receive a standalone ACK with the PSN @at, in the most frequent case
+ * @syndrome: of its AETH
+ *
+ * Return: false: nothing has changed, because it is no ACK without credits of something outstanding
+ */
+bool tp_fast_acked(struct tp_qp *qp, psn_t at, uint8_t syndrome, mono_t now);
+
 /* --- receiving --- */
 
 /* does the QP receive packets, and without an event for the next one? */

@@ -142,6 +142,11 @@ static inline uint32_t wire_aeth_word(const struct wire_aeth *aeth)
 {
 	return (uint32_t)aeth->syndrome << 24 | (aeth->msn & 0xffffff);
 }
+/** wire_aeth_syndrome() - the syndrome in such a @word */
+static inline uint8_t wire_aeth_syndrome(uint32_t word)
+{
+	return (uint8_t)(word >> 24);
+}
 
 /* AETH syndrome (9.7.5.1.1): bits 6..5 the kind, 4..0 its value */
 enum wire_aeth_kind { WIRE_AETH_ACK = 0x00, WIRE_AETH_RNR_NAK = 0x20, WIRE_AETH_NAK = 0x60 };
