@@ -66,7 +66,8 @@ enum eng_predicted {
 	ENG_MESSAGE,  /* a SEND, of RC */
 	ENG_DATAGRAM, /* of UD */
 	ENG_XRC_MESSAGE,
-	ENG_MIDDLE, /* of a SEND, of RC: without a completion */
+	ENG_TAGGED_MESSAGE, /* a SEND, of RC, to a QP whose SRQ matches tags */
+	ENG_MIDDLE,	    /* of a SEND, of RC: without a completion */
 	ENG_ACK,    /* a standalone ACK, of RC or XRC */
 	ENG_UNPREDICTED,
 };

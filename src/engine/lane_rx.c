@@ -6,6 +6,7 @@
  * against the lane's bounds, the source address and the P_Key against what softibd
  * announced, the source QP against the one that the destination is connected to.
  */
+#include <infiniband/tm_types.h>
 #include <string.h>
 
 #include "engine/fast.h"
@@ -183,9 +184,10 @@ static enum eng_predicted kind_of(const struct eng_qp *qp, uint8_t opcode)
 {
 	bool sends_only = qp->predicted.kind == ENG_ACK || qp->predicted.route == UINT64_MAX;
 
-	if ((opcode & WIRE_TRANSPORT_MASK) != tp_transport(qp->tp) || !tp_may_be_fast(qp->tp) ||
-	    eng_has_tags(qp))
+	if ((opcode & WIRE_TRANSPORT_MASK) != tp_transport(qp->tp) || !tp_may_be_fast(qp->tp))
 		return ENG_UNPREDICTED;
+	if (eng_has_tags(qp))
+		return opcode == (WIRE_RC | WIRE_SEND_ONLY) ? ENG_TAGGED_MESSAGE : ENG_UNPREDICTED;
 	switch (opcode) {
 	case WIRE_RC | WIRE_SEND_ONLY:
 		return ENG_MESSAGE;
@@ -212,7 +214,7 @@ static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
 {
 	enum eng_predicted kind = kind_of(qp, r->opcode);
 	bool ud = kind == ENG_DATAGRAM, ack = kind == ENG_ACK;
-	uint8_t flags = kind == ENG_MESSAGE || kind == ENG_XRC_MESSAGE ? ABI_RECORD_ACK_REQ : 0;
+	uint8_t flags = ud || ack || kind == ENG_MIDDLE ? 0 : ABI_RECORD_ACK_REQ;
 	uint32_t flags_of = wire_opcodes[r->opcode].flags, full = r->packets * tp_mtu(qp->tp);
 	/* an empty message is left to the general path: its receive need not have a piece */
 	uint32_t least = MAX(tp_least_payload(qp->tp, r->packets, flags_of), 1u);
@@ -224,6 +226,8 @@ static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
 	    r->pkey != tp_pkey(qp->tp) || !wire_pkeys_match(r->pkey, r->pkey))
 		return;
 	tp_recv_wc(qp->tp, pkt, flags_of, 0, &wc);
+	if (kind == ENG_TAGGED_MESSAGE)
+		eng_tag_wc(&wc);
 	lane->predicted = ud ? &lane->datagram : &qp->predicted;
 	*lane->predicted = (struct eng_prediction){
 		.qp = qp,
@@ -268,13 +272,15 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, struct 
 /* --- the fast path --- */
 
 /* How many consecutive records may be received into @rq, with completions in @cq, before anything
- * else has to be checked? @at: where the completions go. */
+ * else has to be checked? @rq: NULL: they go into tagged buffers; @at: where the completions go */
 static inline unsigned run_room(const struct engine *e, const struct eng_rq *rq,
 				const struct eng_cq *cq, struct ibv_wc **at)
 {
-	unsigned room = MIN(eng_cq_room(cq, at), eng_rq_count(rq));
+	unsigned room = eng_cq_room(cq, at);
 
-	if (unlikely(rq->limit || eng_spoils(e)))
+	if (rq)
+		room = likely(!rq->limit) ? MIN(room, eng_rq_count(rq)) : 0;
+	if (unlikely(eng_spoils(e)))
 		return 0;
 	return likely(cq->armed == ENG_DISARMED) ? room : MIN(room, 1u);
 }
@@ -294,22 +300,30 @@ static inline uint32_t ext_of(const struct abi_cell *cell)
 __attribute__((always_inline)) static inline bool
 receive_single(struct engine *e, const struct eng_lane_in *lane,
 	       const struct eng_prediction *p, const struct abi_cell *cell,
-	       const uint64_t word[3], uint32_t pd, const struct eng_rq_wr *wr,
+	       const uint64_t word[3], const struct eng_rq *rq, uint32_t position,
 	       const struct eng_mr **mr, struct ibv_wc *wc, const enum eng_predicted kind)
 {
-	const bool ud = kind == ENG_DATAGRAM;
+	const bool ud = kind == ENG_DATAGRAM, tagged = kind == ENG_TAGGED_MESSAGE;
 	const uint32_t ext_bytes = ud			   ? ABI_RECORD_QKEY_BYTES
 				   : kind == ENG_XRC_MESSAGE ? WIRE_XRCETH_BYTES
 							   : 0,
-		       head = ud ? WIRE_GRH_BYTES : 0;
+		       head = ud ? WIRE_GRH_BYTES : 0,
+		       skip = tagged ? sizeof(struct ibv_tmh) : 0;
 	const uint8_t *payload = eng_payload_at(lane->rx.memory, cell, word, ext_bytes);
+	const struct eng_rq_wr *wr = tagged ? NULL : eng_rq_at(rq, position);
 	uint32_t len = abi_record_bytes(word);
+	const struct eng_buffer *buffer = NULL;
+	struct ibv_tmh header;
 	uint8_t *to;
 
 	if (unlikely(!payload || len - p->least_bytes >= p->span_bytes ||
 		     (ud && !tp_fast_takes(p->qp->tp, ext_of(cell)))))
 		return false;
-	to = eng_receive_place(e, pd, wr, head + len, mr);
+	if (tagged && unlikely(!(buffer = eng_tag_match(p->qp, payload, len, &header))))
+		return false;
+	payload += skip;
+	len -= skip;
+	to = eng_receive_place(e, rq->pd, tagged ? buffer->sge : wr->sge, head + len, mr);
 	if (unlikely(!to))
 		return false;
 	/* 11.4.1.2: without a GRH the contents of its place are undefined; here zero, as on the
@@ -321,8 +335,10 @@ receive_single(struct engine *e, const struct eng_lane_in *lane,
 	else
 		guard_store(to + head, payload, len);
 	*wc = p->wc;
-	wc->wr_id = wr->wr_id;
+	wc->wr_id = tagged ? buffer->wr_id : wr->wr_id;
 	wc->byte_len = head + len;
+	if (tagged)
+		eng_tag_matched(p->qp, buffer, &header, wc);
 	return true;
 }
 
@@ -338,7 +354,8 @@ __attribute__((always_inline)) static inline unsigned
 receive_run(struct eng_lane_in *lane, const struct abi_cell *cell, uint64_t word0,
 	    uint64_t word1, uint64_t word2, unsigned most, const enum eng_predicted kind)
 {
-	const bool ud = kind == ENG_DATAGRAM, xrc = kind == ENG_XRC_MESSAGE;
+	const bool ud = kind == ENG_DATAGRAM, xrc = kind == ENG_XRC_MESSAGE,
+		   tagged = kind == ENG_TAGGED_MESSAGE;
 	const struct eng_prediction *p = lane->predicted;
 	uint64_t word[3] = {word0, word1, word2};
 	struct eng_qp *qp = p->qp;
@@ -354,14 +371,15 @@ receive_run(struct eng_lane_in *lane, const struct abi_cell *cell, uint64_t word
 
 	if (xrc && unlikely(!srq))
 		return 0;
-	most = likely(tp_fast_expects(qp->tp, ud)) ? MIN(run_room(e, rq, cq, &wc), most) : 0;
+	most = likely(tp_fast_expects(qp->tp, ud)) ?
+		       MIN(run_room(e, tagged ? NULL : rq, cq, &wc), most) :
+		       0;
 	if (unlikely(!most))
 		return 0;
 	while (ud ? abi_record_target(word) == p->target
 		  : abi_record_is(word, p->target, next.v)) {
-		if (unlikely(!receive_single(e, lane, p, cell, word, rq->pd,
-					     eng_rq_at(rq, rq->head + n), &mr, &wc[n],
-					     kind)))
+		if (unlikely(!receive_single(e, lane, p, cell, word, rq, rq->head + n, &mr,
+					     &wc[n], kind)))
 			break;
 		last = abi_record_bytes(word);
 		next = psn_add(next, p->packets);
@@ -379,7 +397,8 @@ receive_run(struct eng_lane_in *lane, const struct abi_cell *cell, uint64_t word
 	}
 	if (unlikely(!n))
 		return 0;
-	rq->head += n;
+	if (!tagged)
+		rq->head += n;
 	if (xrc)
 		eng_xrc_receive_into(qp, srq);
 	if (ud)
@@ -387,6 +406,8 @@ receive_run(struct eng_lane_in *lane, const struct abi_cell *cell, uint64_t word
 	else
 		tp_fast_received(qp->tp, n, n * p->packets);
 	eng_cq_filled(cq, n, abi_record_has(word, ABI_RECORD_SOLICITED));
+	if (tagged)
+		eng_tag_post(qp);
 	consumed(lane, n, last);
 	return n;
 }
@@ -403,6 +424,13 @@ noinline static unsigned receive_datagrams(struct eng_lane_in *lane,
 					   uint64_t word1, uint64_t word2, unsigned most)
 {
 	return receive_run(lane, cell, word0, word1, word2, most, ENG_DATAGRAM);
+}
+
+noinline static unsigned receive_tagged_messages(struct eng_lane_in *lane,
+						 const struct abi_cell *cell, uint64_t word0,
+						 uint64_t word1, uint64_t word2, unsigned most)
+{
+	return receive_run(lane, cell, word0, word1, word2, most, ENG_TAGGED_MESSAGE);
 }
 
 noinline static unsigned receive_xrc_messages(struct eng_lane_in *lane,
@@ -507,6 +535,8 @@ static inline unsigned receive_predicted(struct engine *e, struct eng_lane_in *l
 		n = receive_datagrams(lane, cell, word[0], word[1], word[2], most);
 	else if (p->kind == ENG_XRC_MESSAGE)
 		n = receive_xrc_messages(lane, cell, word[0], word[1], word[2], most);
+	else if (p->kind == ENG_TAGGED_MESSAGE)
+		n = receive_tagged_messages(lane, cell, word[0], word[1], word[2], most);
 	else if (p->kind == ENG_MIDDLE)
 		n = receive_middle(lane, cell, copy_of(word));
 	else

@@ -491,11 +491,18 @@ void eng_target_event(struct eng_qp *qp, enum ibv_event_type type);
 void eng_targets_tell(struct engine *e);
 
 /* tag.c */
+struct ibv_tmh;
 /** eng_has_tags() - does the SRQ of @qp match tags? */
 static inline bool eng_has_tags(const struct eng_qp *qp)
 {
 	return qp->matching;
 }
+/** struct eng_buffer - a tagged buffer */
+struct eng_buffer {
+	uint64_t wr_id, tag, mask;
+	uint32_t num_sge;
+	struct tp_sge sge[ENG_TAG_SGES]; /* if num_sge is 0, the first has length 0 */
+};
 /* outstanding READs and SENDs that a QP posts itself, for rendezvous messages */
 #define ENG_TAG_REQUESTS 16
 /** eng_tag_qp_init() - allocate the state of tag matching of @qp. Return: 0; -ENOMEM */
@@ -508,6 +515,17 @@ bool eng_tag_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_w
 /** eng_tag_received() - make @wc, the completion of a receive that eng_tag_recv_get() returned,
  *  that of a tagged message */
 void eng_tag_received(struct eng_qp *qp, struct tp_wc *wc);
+/** eng_tag_match() - find the buffer for the payload behind the header of a whole SEND
+ * @payload: of the SEND: @len bytes; @header: is set to its header
+ * Return: NULL: the general path has to decide */
+const struct eng_buffer *eng_tag_match(struct eng_qp *qp, const uint8_t *payload, uint32_t len,
+				       struct ibv_tmh *header);
+/** eng_tag_matched() - that payload is in @buffer, which leaves the list. Note the tag in the
+ *  completion @wc, which is otherwise filled as eng_tag_wc() says */
+void eng_tag_matched(struct eng_qp *qp, const struct eng_buffer *buffer,
+		     const struct ibv_tmh *header, struct ibv_wc *wc);
+/** eng_tag_wc() - make the completion @wc of a SEND that of a message in a tagged buffer */
+void eng_tag_wc(struct tp_wc *wc);
 /** eng_tag_own_done() - the oldest request that the QP has posted itself ended with @status */
 void eng_tag_own_done(struct eng_qp *qp, uint8_t status);
 /** eng_tag_failed() - end the rendezvous that wait, because the QP is in the error state */

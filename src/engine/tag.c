@@ -28,19 +28,12 @@
 #include "engine/private.h"
 #include "runtime/rt.h"
 
-/** struct buffer - a tagged buffer */
-struct buffer {
-	uint64_t wr_id, tag, mask;
-	uint32_t num_sge;
-	struct tp_sge sge[ENG_TAG_SGES];
-};
-
 /** struct listed - a buffer of the list */
 struct listed {
-	struct list_head node;	/* eng_tags.list */
+	struct list_head node;	/* eng_tags.list, or .spare */
 	struct list_head found; /* in a place of eng_tags.exact, or in .masked */
 	struct list_head named; /* in a place of eng_tags.named */
-	struct buffer buffer;
+	struct eng_buffer buffer;
 	uint64_t serial; /* in the order of posting */
 	uint32_t handle;
 	bool enabled; /* it may match */
@@ -59,6 +52,7 @@ struct eng_tags {
 	struct list_head masked; /* those whose mask leaves bits out, in this order */
 	struct list_head *exact; /* the others, by tag: in each place in this order */
 	struct list_head *named; /* all of them, by handle */
+	struct list_head spare;	 /* struct listed for buffers to come */
 	uint32_t places;	 /* of each table: a power of two */
 	uint64_t last_serial;
 	uint32_t count, max, last_handle;
@@ -71,7 +65,7 @@ struct eng_tags {
 struct rendezvous {
 	struct list_head node; /* eng_matching.waiting or .posted */
 	enum { FETCH, FINISH } next;
-	struct buffer buffer;
+	struct eng_buffer buffer;
 	struct ibv_tmh header; /* of the request */
 	uint64_t va;
 	uint32_t rkey, length_bytes;
@@ -91,6 +85,12 @@ struct eng_matching {
 
 static void free_tags(struct eng_tags *tags)
 {
+	while (!list_empty(&tags->spare)) {
+		struct listed *l = list_first_entry(&tags->spare, struct listed, node);
+
+		list_del(&l->node);
+		rt_free(l);
+	}
 	rt_free(tags->exact);
 	rt_free(tags->named);
 	rt_free(tags);
@@ -111,6 +111,7 @@ static struct eng_tags *new_tags(uint32_t max_tags)
 
 	if (!tags)
 		return NULL;
+	INIT_LIST_HEAD(&tags->spare);
 	tags->places = 1;
 	while (tags->places < max_tags)
 		tags->places *= 2;
@@ -147,7 +148,19 @@ static void unlist(struct eng_tags *tags, struct listed *l)
 	list_del(&l->found);
 	list_del(&l->named);
 	tags->count--;
-	rt_free(l);
+	list_add(&l->node, &tags->spare); /* its lines are in the cache */
+}
+
+/* Return: NULL: no memory */
+static struct listed *new_listed(struct eng_tags *tags)
+{
+	struct listed *l;
+
+	if (list_empty(&tags->spare))
+		return rt_zalloc(sizeof(*l));
+	l = list_first_entry(&tags->spare, struct listed, node);
+	list_del(&l->node);
+	return l;
 }
 
 void eng_tags_free(struct eng_srq *srq)
@@ -221,10 +234,10 @@ static int add(struct eng_tags *tags, struct ibv_ops_wr *wr)
 
 	if (wr->tm.add.num_sge < 0 || wr->tm.add.num_sge > ENG_TAG_SGES)
 		return -EINVAL;
-	l = tags->count < tags->max ? rt_zalloc(sizeof(*l)) : NULL;
+	l = tags->count < tags->max ? new_listed(tags) : NULL;
 	if (!l)
 		return -ENOMEM;
-	l->buffer = (struct buffer){.wr_id = wr->tm.add.recv_wr_id,
+	l->buffer = (struct eng_buffer){.wr_id = wr->tm.add.recv_wr_id,
 				    .tag = wr->tm.add.tag,
 				    .mask = wr->tm.add.mask,
 				    .num_sge = (uint32_t)wr->tm.add.num_sge};
@@ -328,7 +341,7 @@ static bool take_plain(struct eng_qp *qp, int message, struct tp_recv_wr *wr)
 	return true;
 }
 
-static void take_buffer(struct eng_qp *qp, const struct buffer *buffer, struct tp_recv_wr *wr)
+static void take_buffer(struct eng_qp *qp, const struct eng_buffer *buffer, struct tp_recv_wr *wr)
 {
 	memcpy(qp->srq_sge, buffer->sge, sizeof(buffer->sge));
 	*wr = (struct tp_recv_wr){.wr_id = buffer->wr_id,
@@ -338,7 +351,7 @@ static void take_buffer(struct eng_qp *qp, const struct buffer *buffer, struct t
 	qp->matching->message = MATCHED;
 }
 
-static uint64_t room_of(const struct buffer *buffer)
+static uint64_t room_of(const struct eng_buffer *buffer)
 {
 	uint64_t bytes = 0;
 
@@ -351,7 +364,7 @@ static uint64_t room_of(const struct buffer *buffer)
  * payload, it completes as a receive that is too short for its message does: skip_bytes is 0
  * then, so that the RNDV message does not fit into the receive, which has no SGE.
  * Return: false: there is no memory, and the sender tries again */
-static bool begin_rendezvous(struct eng_qp *qp, const struct buffer *buffer,
+static bool begin_rendezvous(struct eng_qp *qp, const struct eng_buffer *buffer,
 			     const struct wire_packet *pkt, struct tp_recv_wr *wr)
 {
 	struct rendezvous *r = rt_zalloc(sizeof(*r));
@@ -376,6 +389,20 @@ static bool begin_rendezvous(struct eng_qp *qp, const struct buffer *buffer,
 	qp->matching->message = REQUESTED;
 	list_add_tail(&r->node, &qp->matching->waiting);
 	return true;
+}
+
+const struct eng_buffer *eng_tag_match(struct eng_qp *qp, const uint8_t *payload, uint32_t len,
+				       struct ibv_tmh *header)
+{
+	struct listed *l;
+
+	if (unlikely(len <= sizeof(*header)))
+		return NULL;
+	memcpy(header, payload, sizeof(*header));
+	if (unlikely(header->opcode != IBV_TMH_EAGER))
+		return NULL;
+	l = find_match(qp->init.srq->tags, be64toh(header->tag));
+	return l ? &l->buffer : NULL;
 }
 
 bool eng_tag_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr)
@@ -404,17 +431,32 @@ bool eng_tag_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_w
 	return true;
 }
 
-/* Store the tag and the private data in fields of the completion that are otherwise used only for
- * UD and for immediate data. eng_wc_tm_info() reads them. */
-static void set_tm_info(struct tp_wc *wc, const struct ibv_tmh *header)
+/** struct tm_fields - a tag and private data in the fields of a completion that are otherwise used
+ *  only for UD and for immediate data. eng_wc_tm_info() reads them */
+struct tm_fields {
+	uint32_t src_qpn, imm;
+	uint16_t slid, pkey_index;
+};
+
+static struct tm_fields tm_fields_of(const struct ibv_tmh *header)
 {
 	uint64_t tag = be64toh(header->tag);
 
-	wc->src_qpn = (uint32_t)(tag >> 32);
-	wc->slid = (uint16_t)(tag >> 16);
-	wc->pkey_index = (uint16_t)tag;
+	return (struct tm_fields){.src_qpn = (uint32_t)(tag >> 32),
+				  .imm = be32toh(header->app_ctx),
+				  .slid = (uint16_t)(tag >> 16),
+				  .pkey_index = (uint16_t)tag};
+}
+
+static void set_tm_info(struct tp_wc *wc, const struct ibv_tmh *header)
+{
+	struct tm_fields f = tm_fields_of(header);
+
+	wc->src_qpn = f.src_qpn;
+	wc->slid = f.slid;
+	wc->pkey_index = f.pkey_index;
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM))
-		wc->imm_or_rkey = be32toh(header->app_ctx);
+		wc->imm_or_rkey = f.imm;
 }
 
 void eng_wc_tm_info(const struct ibv_wc *wc, struct ibv_wc_tm_info *info)
@@ -424,6 +466,24 @@ void eng_wc_tm_info(const struct ibv_wc *wc, struct ibv_wc_tm_info *info)
 		return;
 	info->tag = (uint64_t)wc->src_qp << 32 | (uint64_t)wc->slid << 16 | wc->pkey_index;
 	info->priv = wc->wc_flags & IBV_WC_WITH_IMM ? 0 : be32toh(wc->imm_data);
+}
+
+void eng_tag_wc(struct tp_wc *wc)
+{
+	wc->opcode = IBV_WC_TM_RECV;
+	wc->wc_flags |= IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID;
+}
+
+void eng_tag_matched(struct eng_qp *qp, const struct eng_buffer *buffer,
+		     const struct ibv_tmh *header, struct ibv_wc *wc)
+{
+	struct tm_fields f = tm_fields_of(header);
+
+	wc->src_qp = f.src_qpn;
+	wc->slid = f.slid;
+	wc->pkey_index = f.pkey_index;
+	wc->imm_data = htobe32(f.imm);
+	unlist(qp->init.srq->tags, container_of(buffer, struct listed, buffer));
 }
 
 void eng_tag_received(struct eng_qp *qp, struct tp_wc *wc)
@@ -440,8 +500,7 @@ void eng_tag_received(struct eng_qp *qp, struct tp_wc *wc)
 		wc->opcode = IBV_WC_TM_RECV;
 		break;
 	case MATCHED:
-		wc->opcode = IBV_WC_TM_RECV;
-		wc->wc_flags |= IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID;
+		eng_tag_wc(wc);
 		set_tm_info(wc, &m->header);
 		break;
 	case REQUESTED:
