@@ -114,9 +114,9 @@ static inline bool turn_on(struct engine *e, unsigned received, bool clock)
 	 * piggybacked. A program that has just been notified first gets the chance to post an
 	 * answer, on which they would travel. */
 	if (clock ? !e->notified : !busy)
-		eng_flush_acks(e, true);
+		busy |= eng_flush_acks(e, true);
 	else if (!list_empty(&e->owed_acks))
-		eng_flush_acks(e, false);
+		busy |= eng_flush_acks(e, false);
 	if (!list_empty(&e->tx) || unlikely(e->spoilt))
 		busy |= eng_tx(e);
 	if (unlikely(!list_empty(&e->tellers)))

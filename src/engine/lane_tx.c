@@ -214,15 +214,14 @@ bool eng_single_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_
 	return send_rc(e, qp, wr, (const struct tp_sge *)wr->sg_list);
 }
 
-/* send a standalone ACK */
-static bool send_ack(struct engine *e, struct eng_qp *qp)
+bool eng_lane_ack(struct engine *e, struct eng_qp *qp)
 {
 	uint64_t word[3], few;
 	struct wire_aeth aeth;
 	bool streams;
 	psn_t at;
 
-	if (!tp_fast_acks(qp->tp) || !eng_flow_holds(e, qp) ||
+	if (e->cfg.general_only || !tp_fast_acks(qp->tp) || !eng_flow_holds(e, qp) ||
 	    !abi_lane_has_cell(&qp->flow->lane->tx))
 		return false;
 	streams = ABI_STREAM_BYTES && tp_fast_ack_streams(qp->tp) &&
@@ -323,7 +322,7 @@ bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *f
 	while (budget-- && tp_wants_transmit(qp->tp)) {
 		uint32_t bytes;
 
-		if (likely(!e->cfg.general_only && send_ack(e, qp))) {
+		if (likely(eng_lane_ack(e, qp))) {
 			sent = true;
 			continue;
 		}

@@ -771,8 +771,9 @@ unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct 
 void eng_fill_grh(const struct engine *e, const struct tp_av *av, struct wire_grh *grh);
 /** eng_flush_acks() - send delayed ACKs on their own
  * @all: those of every QP; else only of QPs from which no request is expected, and from
- *       whose peer this turn has read everything */
-void eng_flush_acks(struct engine *e, bool all);
+ *       whose peer this turn has read everything
+ * Return: true when some left. Others may wait for eng_tx() */
+bool eng_flush_acks(struct engine *e, bool all);
 /** eng_acks_wait() - is an ACK of any QP delayed? */
 static inline bool eng_acks_wait(const struct engine *e)
 {
@@ -814,6 +815,9 @@ enum eng_medium eng_lane_medium(struct engine *e, struct eng_qp *qp);
 /** eng_lane_send() - transmit for @qp by its lane, up to @budget records. Return: true when it
  *  sent something; *@full: there was no room for the rest */
 bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *full);
+/** eng_lane_ack() - send a standalone ACK of @qp, if that is the next packet and its lane has room.
+ *  Return: false: nothing has changed */
+bool eng_lane_ack(struct engine *e, struct eng_qp *qp);
 void eng_lane_flush(struct engine *e);
 /** eng_lanes_rx() - receive up to @most records of each lane. Return: the number received;
  *  e->more: there are more */

@@ -238,30 +238,38 @@ static uint32_t requests_sent(const struct engine *e, const struct eng_qp *qp)
 	return eng_flow_holds(e, qp) ? qp->flow->lane->xrc_requests : 0;
 }
 
-/* Flush the delayed ACK of @qp, unless a request has left meanwhile and carried it. */
-static void flush_ack(struct engine *e, struct eng_qp *qp)
+/* Flush the delayed ACK of @qp, unless a request has left meanwhile and carried it. If no other QP
+ * is in front, it leaves at once. Return: true: it has left */
+static bool flush_ack(struct engine *e, struct eng_qp *qp)
 {
 	uint32_t sent = requests_sent(e, qp);
 
 	list_del(&qp->ack_node);
 	if (!tp_wants_transmit(qp->tp) || !list_empty(&qp->tx_node))
-		return;
+		return false;
 	qp->sent_since_ack = qp->lone_ack_sent != NO_LONE_ACK && qp->lone_ack_sent != sent;
 	qp->lone_ack_sent = sent;
-	list_add_tail(&qp->tx_node, &e->tx);
+	if (unlikely(!list_empty(&e->tx) || qp->held_bytes) || !eng_lane_ack(e, qp)) {
+		list_add_tail(&qp->tx_node, &e->tx);
+		return false;
+	}
+	eng_qp_touch(qp);
+	return true;
 }
 
-void eng_flush_acks(struct engine *e, bool all)
+bool eng_flush_acks(struct engine *e, bool all)
 {
 	struct eng_qp *qp, *tmp;
+	bool left = false;
 
 	list_for_each_entry_safe(qp, tmp, &e->owed_acks, ack_node)
 		if (all || !e->more || qp->received_turn != e->turn)
-			flush_ack(e, qp);
-	if (!all)
-		return;
-	list_for_each_entry_safe(qp, tmp, &e->piggyback_acks, ack_node)
-		flush_ack(e, qp);
+			left |= flush_ack(e, qp);
+	if (all)
+		list_for_each_entry_safe(qp, tmp, &e->piggyback_acks, ack_node)
+			left |= flush_ack(e, qp);
+	eng_lane_flush(e);
+	return left;
 }
 
 bool eng_tx(struct engine *e)
