@@ -374,6 +374,8 @@ receive_run(struct eng_lane_in *lane, const struct abi_cell *cell, uint64_t word
 	most = likely(tp_fast_expects(qp->tp, ud)) ?
 		       MIN(run_room(e, tagged ? NULL : rq, cq, &wc), most) :
 		       0;
+	if (xrc && eng_xrc_suffices(qp, cq))
+		most = MIN(most, 1u);
 	if (unlikely(!most))
 		return 0;
 	while (ud ? abi_record_target(word) == p->target
@@ -406,6 +408,8 @@ receive_run(struct eng_lane_in *lane, const struct abi_cell *cell, uint64_t word
 	else
 		tp_fast_received(qp->tp, n, n * p->packets);
 	eng_cq_filled(cq, n, abi_record_has(word, ABI_RECORD_SOLICITED));
+	if (xrc)
+		e->suffices = eng_xrc_suffices(qp, cq);
 	if (tagged)
 		eng_tag_post(qp);
 	consumed(lane, n, last);
@@ -561,7 +565,8 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 	unsigned n = 0, taken;
 	uint64_t word[3];
 
-	while (n < most && (cell = abi_lane_next(&lane->rx, word))) {
+	e->suffices = false;
+	while (n < most && !e->suffices && (cell = abi_lane_next(&lane->rx, word))) {
 		/* what came by softibd was sent before this (abi/lane.h) */
 		if (unlikely(eng_packets_waiting(e)))
 			eng_rx_packets(e, UINT32_MAX);

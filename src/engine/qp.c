@@ -120,8 +120,10 @@ static void op_complete_xrc(void *ctx, const struct tp_wc *wc)
 {
 	struct eng_qp *qp = ctx;
 
-	if (qp->recv_cq)
-		op_complete_recv(ctx, wc);
+	if (!qp->recv_cq)
+		return;
+	op_complete_recv(ctx, wc);
+	qp->engine->suffices = eng_xrc_suffices(qp, qp->recv_cq);
 }
 
 static void op_complete_own(void *ctx, uint8_t status)
