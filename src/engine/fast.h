@@ -391,6 +391,8 @@ static inline void eng_qp_owes(struct engine *e, struct eng_qp *qp)
  * modified (eng_lanes_forget()). Only the P_Key is compared before each run of records, because
  * softibd may change the P_Key table at any time.
  *
+ * The XRCETH of a record is not predicted: each run looks up the SRQ that it names.
+ *
  * A connected QP has one peer and so one prediction, which is in struct eng_qp: many QPs may
  * take turns on a lane. A UD QP has a prediction for each lane, in struct eng_lane_in.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * From a lane to the transport; SENDs of one record that follow one another take the fast
- * path into their receives, in runs (fast.h). The sender is another program and may write
+ * path into their receives or tagged buffers, in runs (fast.h), and so do ACKs. The sender is another program and may write
  * anything at any time: each header is read once, then checked: lengths
  * against the lane's bounds, the source address and the P_Key against what softibd
  * announced, the source QP against the one that the destination is connected to.

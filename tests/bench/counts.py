@@ -4,7 +4,8 @@
 One process is both sides (tests/bench/verbs/count.c), so that nothing runs
 between the phases of a message: posting it, the server's poll that takes it,
 the client's poll that completes it; or, where each waits for an answer, the poll
-that takes one and the answer's post. Each phase of some tens of batches is
+that takes one and the answer's post, and, of XRC, the polls that acknowledge it and take the
+acknowledgement. Each phase of some tens of batches is
 counted by itself; what most of them took is what it costs: in the others the
 engine's thread came in between, the more of them the busier the machine is.
 """
@@ -32,6 +33,12 @@ TABLE = {
     "count_send:8/message": (700, 750),
     "count_answer:8/receive": (760, None),
     "count_answer:8/answer": (340, None),
+    "count_answer_xrc:64/receive": (820, None),
+    "count_answer_xrc:64/answer": (600, None),
+    "count_answer_xrc:64/acknowledge": (620, None),
+    "count_answer_xrc:64/take_ack": (620, None),
+    "count_answer_tagged:64/receive": (990, None),
+    "count_answer_tagged:64/post_receive": (420, None),
     "count_write:8/post": (200, 250),
     "count_write:8/client_poll": (40, 250),
     "count_read:8/post": (280, None),

@@ -190,18 +190,34 @@ static void a_message_goes_into_the_buffer_of_its_tag(void **state)
 	}
 }
 
-/* a run of short messages would take the fast path into the ring of receives */
+/* After the first, they go from their cells into the buffers: the general path would copy the
+ * pieces of the buffer. */
 static void each_message_of_a_run_is_matched(void **state)
 {
 	struct tagged *t = begin(true);
+	struct eng_qp *qp = t->w->b.qp;
+	struct tp_sge pieces;
 
+	needs_fast_paths(t->j);
 	for (unsigned i = 1; i <= 8; i++)
 		add(t, i, i);
 	for (unsigned i = 8; i > 0; i--) {
 		give(t, 100);
+		pieces = qp->srq_sge[0];
 		assert_int_equal(message(t, IBV_TMH_EAGER, i, 8), IBV_WC_SUCCESS);
 		expect_received(t, i, IBV_WC_TM_RECV, IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID);
+		assert_int_equal(qp->predicted.kind, ENG_TAGGED_MESSAGE);
+		if (i < 8)
+			assert_memory_equal(&qp->srq_sge[0], &pieces, sizeof(pieces));
 	}
+	/* one without a buffer is none for the fast path; the next one is again */
+	add(t, 1, 1);
+	assert_int_equal(message(t, IBV_TMH_EAGER, 2, 8), IBV_WC_SUCCESS);
+	expect_received(t, 100, IBV_WC_TM_RECV, 0);
+	pieces = qp->srq_sge[0];
+	assert_int_equal(message(t, IBV_TMH_EAGER, 1, 8), IBV_WC_SUCCESS);
+	expect_received(t, 1, IBV_WC_TM_RECV, IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID);
+	assert_memory_equal(&qp->srq_sge[0], &pieces, sizeof(pieces));
 	end(t);
 }
 

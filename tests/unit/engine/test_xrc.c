@@ -5,6 +5,7 @@
  */
 #include "abi/target.h"
 #include "lanes.h"
+#include "transport/fast.h"
 
 #define INITIATOR 0x11
 #define TARGET 0x22
@@ -443,6 +444,177 @@ static void messages_about_what_is_no_target(void **state)
 	end(x);
 }
 
+/* --- the fast path --- */
+
+static void post_one(struct xrc *x, unsigned srq, uint32_t len)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+
+	wr.qp_type.xrc.remote_srqn = FIRST_SRQN + srq;
+	assert_int_equal(send(&x->w->a, wr, len), 0);
+}
+
+/* A SEND of A to an SRQ of B. Return: the completion of its receive, from one poll */
+static struct ibv_wc send_one(struct xrc *x, unsigned srq, uint32_t len)
+{
+	struct ibv_wc wc;
+
+	post_one(x, srq, len);
+	assert_int_equal(eng_cq_poll(x->srq_cq[srq], 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	return wc;
+}
+
+/* After the first, a SEND leaves from its post, and goes from its cell into the receive: the general
+ * path would ask again whether there is room, and would copy the pieces of the receive. */
+static void a_message_of_one_packet_takes_the_fast_path(void **state)
+{
+	static const uint32_t lengths[] = {1, 8, 36, 37, 64, 1024};
+	struct xrc *x = begin(true);
+	struct eng_qp *sender = x->w->a.qp, *target = x->w->b.qp;
+	struct tp_sge pieces;
+	struct ibv_wc wc;
+
+	needs_fast_paths(x->j);
+	for (unsigned i = 0; i < 2 * ARRAY_SIZE(lengths); i++) {
+		uint32_t len = lengths[i / 2];
+
+		fill(&x->w->a, len);
+		give(x, i % 2, 100 + i, 16384 * (i % 2), 8192);
+		if (i)
+			assert_true(tp_fast_may_send(sender->tp));
+		pieces = target->srq_sge[0];
+		wc = send_one(x, i % 2, len);
+		assert_int_equal(wc.wr_id, 100 + i);
+		assert_int_equal(wc.byte_len, len);
+		assert_int_equal(wc.qp_num, TARGET);
+		assert_memory_equal(x->w->b.memory + 16384 * (i % 2), x->w->a.memory, len);
+		run(x->w);
+		assert_int_equal(take(&x->w->a).status, IBV_WC_SUCCESS);
+		if (!i)
+			continue;
+		assert_true(tp_fast_known(sender->tp));
+		assert_memory_equal(&target->srq_sge[0], &pieces, sizeof(pieces));
+		assert_int_equal(sender->predicted.kind, ENG_ACK);
+	}
+	assert_int_equal(tp_qp_stats(sender->tp)->rx_packets, 2 * ARRAY_SIZE(lengths));
+	end(x);
+}
+
+/* Messages that wait side by side for two SRQs, one of which goes away */
+static void a_run_ends_with_its_srq(void **state)
+{
+	struct xrc *x = begin(true);
+	static struct abi_ring ring;
+	static const struct abi_ring_rx nothing = {.ring = &ring};
+	struct ibv_wc wc[8];
+
+	needs_fast_paths(x->j);
+	x->w->b.engine->cfg.packets = &nothing; /* no packet ends a run */
+	for (unsigned i = 0; i < 8; i++)
+		give(x, i % 2, i, 64 * i, 64);
+	for (unsigned i = 0; i < 4; i++)
+		post_one(x, i / 2, 8);
+	assert_int_equal(eng_cq_poll(x->srq_cq[0], 8, wc), 2);
+	assert_int_equal(wc[0].wr_id + wc[1].wr_id, 0 + 2);
+	assert_int_equal(eng_cq_poll(x->srq_cq[1], 8, wc), 2);
+	assert_int_equal(wc[0].wr_id + wc[1].wr_id, 1 + 3);
+	run(x->w);
+	assert_int_equal(eng_cq_poll(x->w->a.cq, 8, wc), 4);
+	assert_int_equal(eng_srq_destroy(x->srq[1]), 0);
+	assert_int_equal(request(x, IBV_WR_SEND, 0, 0, 8), IBV_WC_SUCCESS);
+	assert_int_equal(received(x, 0).wr_id, 4);
+	assert_int_equal(request(x, IBV_WR_SEND, 1, 0, 8), IBV_WC_REM_INV_REQ_ERR);
+	end(x);
+}
+
+/* B answers by an initiator of its own, to a target of A */
+struct answers {
+	struct xrc *x;
+	struct eng_qp *initiator, *target; /* of B, of A */
+	struct eng_srq *srq;		   /* of A */
+};
+
+static struct answers begin_answers(void)
+{
+	struct answers a = {.x = begin(true)};
+	struct world *w = a.x->w;
+	struct eng_qp *sender = w->a.qp, *receiver = w->b.qp;
+	struct eng_qp_init init = {.qpn = 0x44, .type = IBV_QPT_XRC_SEND, .pd = 1,
+				   .send_cq = w->b.cq, .recv_cq = w->b.cq, .max_send_wr = 32,
+				   .max_send_sge = 2, .max_inline = 64};
+
+	needs_fast_paths(a.x->j);
+	assert_int_equal(eng_srq_create(w->a.engine, 1, 16, 2, 0, NULL, &a.srq), 0);
+	assert_int_equal(eng_srq_join_xrcd(a.srq, FIRST_SRQN, XRCD, w->a.cq), 0);
+	assert_int_equal(eng_qp_create(w->b.engine, &init, &w->b.qp), 0);
+	init = (struct eng_qp_init){.qpn = 0x33, .type = IBV_QPT_XRC_RECV, .xrcd = XRCD};
+	assert_int_equal(eng_qp_create(w->a.engine, &init, &w->a.qp), 0);
+	to_rts(&w->b, 1, 0x33);
+	to_rts(&w->a, 2, 0x44);
+	a.initiator = w->b.qp;
+	a.target = w->a.qp;
+	w->a.qp = sender;
+	w->b.qp = receiver;
+	return a;
+}
+
+static void answer(struct answers *a)
+{
+	struct side *b = &a->x->w->b;
+	struct ibv_sge into = {(uintptr_t)a->x->w->a.memory + 8192, 64, 0x101};
+	struct ibv_recv_wr receive = {.sg_list = &into, .num_sge = 1}, *bad;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct eng_qp *receiver = b->qp;
+
+	assert_int_equal(eng_srq_post_recv(a->srq, &receive, &bad), 0);
+	wr.qp_type.xrc.remote_srqn = FIRST_SRQN;
+	b->qp = a->initiator;
+	assert_int_equal(send(b, wr, 8), 0);
+	b->qp = receiver;
+}
+
+/* A target sends no requests: if its program answers by an initiator, its ACK leaves in the first
+ * poll that finds nothing, which is behind the answer; and a poll that has got its message does not
+ * look for what follows, which is the peer's ACK. */
+static void a_target_whose_program_answers_acknowledges_late(void **state)
+{
+	struct answers a = begin_answers();
+	struct xrc *x = a.x;
+	const struct abi_lane_tx *tx = &x->j->out[1].tx;
+	const struct abi_lane_rx *rx = &x->j->in[0].rx;
+	uint32_t sent, read;
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < 4; i++) {
+		give(x, 0, i, 0, 64);
+		send_one(x, 0, 8);
+		answer(&a);
+		run(x->w);
+		take(&x->w->a);
+		take(&x->w->a);
+		take(&x->w->b);
+	}
+	assert_true(x->w->b.qp->sent_since_ack);
+	for (unsigned i = 0; i < 3; i++)
+		give(x, 0, 4 + i, 0, 64);
+	sent = tx->tail;
+	send_one(x, 0, 8);
+	assert_int_equal(tx->tail, sent); /* the ACK waits */
+	answer(&a);
+	assert_int_equal(tx->tail, sent + 1);
+	assert_int_equal(eng_cq_poll(x->srq_cq[0], 1, &wc), 0);
+	assert_int_equal(tx->tail, sent + 2);
+	post_one(x, 0, 8);
+	post_one(x, 0, 8);
+	read = rx->head;
+	for (unsigned i = 1; i <= 2; i++) {
+		assert_int_equal(eng_cq_poll(x->srq_cq[0], 1, &wc), 1);
+		assert_int_equal(rx->head, read + i);
+	}
+	end(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -459,6 +631,9 @@ int main(void)
 		cmocka_unit_test(requests_go_one_way),
 		cmocka_unit_test(a_half_has_no_parts_of_the_other),
 		cmocka_unit_test(messages_about_what_is_no_target),
+		cmocka_unit_test(a_message_of_one_packet_takes_the_fast_path),
+		cmocka_unit_test(a_run_ends_with_its_srq),
+		cmocka_unit_test(a_target_whose_program_answers_acknowledges_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
