@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "engine/block.h"
 #include "engine/engine.h"
 #include "engine/lock.h"
 #include "engine/table.h"
@@ -32,13 +33,6 @@ struct eng_pages {
 	unsigned shift;
 	uint32_t num;
 	uint64_t *addr;
-};
-
-/** struct eng_block - memory of a queue's entries, and who gave it */
-struct eng_block {
-	void *at;
-	const struct eng_memory *from; /* NULL: the heap */
-	enum eng_queue of;
 };
 
 struct eng_cq {
@@ -691,13 +685,6 @@ static inline void eng_wc_received(const struct eng_qp *qp, const struct tp_wc *
 		out->imm_data = htobe32(wc->imm_or_rkey);
 }
 
-/* block.c */
-/** eng_block_alloc() - @bytes of zeros from @memory, or of the heap. Return: is there memory? */
-bool eng_block_alloc(struct eng_block *block, const struct eng_memory *memory, enum eng_queue of,
-		     size_t bytes);
-/** eng_block_free() - may be empty */
-void eng_block_free(struct eng_block *block);
-
 /* rq.c */
 /** eng_rq_init() - @rq with room for @depth requests in @block, which is the caller's to free */
 int eng_rq_init(struct eng_rq *rq, uint32_t pd, uint32_t depth, uint32_t max_sge,
@@ -905,15 +892,7 @@ static inline void eng_note_expiry(struct engine *e, mono_t expiry)
  *  Called after anything that may change either. eng_qp_owes() is enough if @qp only has an ACK
  *  that may be delayed */
 void eng_qp_touch(struct eng_qp *qp);
-/* pace.c */
-/** eng_pace_set() - eng_qp_pace() under the lock */
-void eng_pace_set(struct eng_qp *qp, uint32_t kbps, uint32_t burst_bytes, uint32_t frame_bytes);
-/** eng_pace_waits() - must the next frame of @qp, which is paced, wait? Reads the clock */
-bool eng_pace_waits(struct eng_qp *qp);
-/** eng_pace_next() - when the next frame may leave */
-mono_t eng_pace_next(const struct eng_qp *qp);
-/** eng_pace_pay() - account for a frame of @bytes, which has left */
-void eng_pace_pay(struct eng_qp *qp, uint32_t bytes);
+
 /** eng_find_pkey() - find the QP's entry in the P_Key table after its index or port has changed */
 void eng_find_pkey(struct eng_qp *qp);
 /** eng_refresh_pkey() - read the QP's P_Key from the port's table, which softibd may change at
@@ -994,16 +973,6 @@ bool eng_qp_leave(struct eng_qp *qp);
 void eng_qp_free(struct eng_qp *qp);
 int eng_qp_set(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask, bool *revoked);
 
-/* put.c */
-void eng_put_init(struct engine *e);
-/** eng_put_class() - the state that selects the copy kernel for payloads of @len bytes, which is
- *  at least 4 KiB */
-struct eng_put *eng_put_class(struct engine *e, uint32_t len);
-/** eng_put() - copy a received payload into the memory of the program
- *  @to: is guarded: what has no page any more is dropped (transport/guard.h)
- *  @offset: of the payload in its piece of memory */
-void eng_put(struct engine *e, void *to, const void *from, uint32_t len, uint32_t offset);
-
 /* lane_copy.c */
 /** eng_copy() - memcpy() of a payload by the copy kernel that is in use */
 void eng_copy(const struct eng_copy *copy, uint8_t *to, const uint8_t *from, uint32_t len);
@@ -1021,5 +990,8 @@ static inline bool eng_copy_span_ended(const struct eng_lane_out *lane)
 {
 	return unlikely((int32_t)(lane->tx.bulk_tail - lane->copy.ends_at) >= 0);
 }
+
+#include "engine/pace.h"
+#include "engine/put.h"
 
 #endif
