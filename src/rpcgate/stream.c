@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A TCP socket that does not block: what cannot be written yet waits in a queue, and what was read
- * but cannot be used yet stays in a buffer. */
+/* A TCP socket that does not block: what cannot be written yet waits in a queue, and what
+ * was read but cannot be used yet stays in a buffer. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct waiting {
 
 static void on_event(struct ev_loop *loop, struct ev_io *io, int events)
 {
-	link_on_tcp(io->data, events);
+	relay_on_tcp(io->data, events);
 }
 
 void stream_open(struct stream *s, struct ev_loop *loop, int fd, void *owner)
@@ -64,7 +64,8 @@ int stream_flush(struct stream *s)
 {
 	while (!list_empty(&s->queue)) {
 		struct waiting *w = list_first_entry(&s->queue, struct waiting, node);
-		ssize_t n = send(s->fd, w->data + w->done, w->bytes - w->done, MSG_NOSIGNAL);
+		ssize_t n =
+			send(s->fd, w->data + w->done, w->bytes - w->done, MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EINTR)
 			continue;

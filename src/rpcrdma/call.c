@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the ends make of headers: which memory a call lends, how a call is put together from its
- * parts, and which way a reply takes. */
+/* What the ends make of headers: which memory a call lends, how a call is put together
+ * from its parts, and which way a reply takes. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,12 +9,14 @@
 /* the header of a message without lists */
 #define EMPTY_HEADER_BYTES 28
 
-/* --- the requester ------------------------------------------------------------------ */
+/* --- the requester --- */
 
-#define CALL_HEADER_BYTES (EMPTY_HEADER_BYTES + 4 + 16) /* with a Reply chunk of one segment */
+#define CALL_HEADER_BYTES                                                                \
+	(EMPTY_HEADER_BYTES + 4 + 16) /* with a Reply chunk of one segment */
 
-void rpcrdma_call(struct rpcrdma_header *h, uint32_t xid, uint32_t credits, size_t bytes, size_t threshold,
-		  const struct rpcrdma_segment *call, const struct rpcrdma_segment *reply)
+void rpcrdma_call(struct rpcrdma_header *h, uint32_t xid, uint32_t credits, size_t bytes,
+		  size_t threshold, const struct rpcrdma_segment *call,
+		  const struct rpcrdma_segment *reply)
 {
 	*h = (struct rpcrdma_header){
 		.xid = xid,
@@ -32,7 +34,8 @@ void rpcrdma_call(struct rpcrdma_header *h, uint32_t xid, uint32_t credits, size
 	}
 }
 
-int64_t rpcrdma_reply_bytes(const struct rpcrdma_header *h, const struct rpcrdma_segment *offered)
+int64_t rpcrdma_reply_bytes(const struct rpcrdma_header *h,
+			    const struct rpcrdma_segment *offered)
 {
 	const struct rpcrdma_segment *written = &h->reply.segment[0];
 
@@ -42,21 +45,24 @@ int64_t rpcrdma_reply_bytes(const struct rpcrdma_header *h, const struct rpcrdma
 		return -EBADMSG;
 	if (h->proc == RPCRDMA_MSG)
 		return 0;
-	if (!h->has_reply || h->reply.segments != 1 || written->bytes > offered->bytes || !written->bytes)
+	if (!h->has_reply || h->reply.segments != 1 || written->bytes > offered->bytes ||
+	    !written->bytes)
 		return -EBADMSG;
 	return written->bytes;
 }
 
-/* --- the responder: calls ------------------------------------------------------------- */
+/* --- the responder: calls --- */
 
-/* The message without what Read chunks hold: what was sent behind the header, or the segments of
- * the Position Zero Read chunk. */
+/* The message without what Read chunks hold: what was sent behind the header, or the
+ * segments of the Position Zero Read chunk. */
 struct body {
 	const struct rpcrdma_header *h;
 	bool is_sent;
-	uint32_t zeroes;     /* entries of the Read list that are the Position Zero Read chunk */
-	uint64_t bytes;	     /* that are left */
-	uint32_t entry, done; /* where they begin: bytes of an entry, or of what was sent */
+	uint32_t zeroes; /* entries of the Read list that are the Position Zero Read chunk
+			  */
+	uint64_t bytes;	 /* that are left */
+	uint32_t entry,
+		done; /* where they begin: bytes of an entry, or of what was sent */
 };
 
 static int add_piece(struct rpcrdma_plan *plan, const struct rpcrdma_piece *piece)
@@ -84,13 +90,15 @@ static struct body body_of(const struct rpcrdma_header *h, size_t sent)
 }
 
 /* the next @bytes of @body stand at @at of the message */
-static int add_body(struct rpcrdma_plan *plan, struct body *body, uint32_t at, uint64_t bytes)
+static int add_body(struct rpcrdma_plan *plan, struct body *body, uint32_t at,
+		    uint64_t bytes)
 {
 	if (bytes > body->bytes)
 		return -EBADMSG;
 	body->bytes -= bytes;
 	if (body->is_sent) {
-		struct rpcrdma_piece piece = {at, (uint32_t)bytes, true, {.offset = body->done}};
+		struct rpcrdma_piece piece = {
+			at, (uint32_t)bytes, true, {.offset = body->done}};
 
 		body->done += (uint32_t)bytes;
 		return add_piece(plan, &piece);
@@ -115,7 +123,8 @@ static int add_body(struct rpcrdma_plan *plan, struct body *body, uint32_t at, u
 }
 
 /* the Read chunk that begins with entry *@i, at the end of what is planned */
-static int add_chunk(struct rpcrdma_plan *plan, const struct rpcrdma_header *h, uint32_t *i, size_t longest)
+static int add_chunk(struct rpcrdma_plan *plan, const struct rpcrdma_header *h,
+		     uint32_t *i, size_t longest)
 {
 	uint32_t position = h->read[*i].position;
 
@@ -131,7 +140,8 @@ static int add_chunk(struct rpcrdma_plan *plan, const struct rpcrdma_header *h, 
 	return plan->bytes > longest ? -EBADMSG : 0;
 }
 
-int rpcrdma_plan(const struct rpcrdma_header *h, size_t sent, size_t longest, struct rpcrdma_plan *plan)
+int rpcrdma_plan(const struct rpcrdma_header *h, size_t sent, size_t longest,
+		 struct rpcrdma_plan *plan)
 {
 	struct body body = body_of(h, sent);
 	uint32_t i = body.zeroes;
@@ -161,9 +171,10 @@ int rpcrdma_plan(const struct rpcrdma_header *h, size_t sent, size_t longest, st
 	return plan->bytes < RPC_SHORTEST ? -EBADMSG : 0;
 }
 
-/* --- the responder: replies ------------------------------------------------------------ */
+/* --- the responder: replies --- */
 
-/* @bytes go into the first segments of @chunk, the others get none. Return: false: there are more */
+/* @bytes go into the first segments of @chunk, the others get none. Return: false: there
+ * are more */
 static bool fill(struct rpcrdma_chunk *chunk, size_t bytes)
 {
 	for (uint32_t i = 0; i < chunk->segments; i++) {
@@ -182,8 +193,8 @@ static size_t header_bytes(const struct rpcrdma_header *h)
 	return rpcrdma_encode(h, scratch, sizeof(scratch));
 }
 
-void rpcrdma_reply(struct rpcrdma_header *h, const struct rpcrdma_header *to, uint32_t credits, size_t bytes,
-		   size_t threshold)
+void rpcrdma_reply(struct rpcrdma_header *h, const struct rpcrdma_header *to,
+		   uint32_t credits, size_t bytes, size_t threshold)
 {
 	*h = (struct rpcrdma_header){
 		.xid = to->xid,
@@ -204,7 +215,8 @@ void rpcrdma_reply(struct rpcrdma_header *h, const struct rpcrdma_header *to, ui
 		rpcrdma_refuse(h, to, credits, -EBADMSG);
 }
 
-void rpcrdma_refuse(struct rpcrdma_header *h, const struct rpcrdma_header *to, uint32_t credits, int why)
+void rpcrdma_refuse(struct rpcrdma_header *h, const struct rpcrdma_header *to,
+		    uint32_t credits, int why)
 {
 	*h = (struct rpcrdma_header){
 		.xid = to->xid,

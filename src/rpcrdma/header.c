@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Transport headers and private data: XDR to structures and back (RFC 8166, 4 and RFC 8797). */
+/* Transport headers and private data: XDR to structures and back (RFC 8166, 4 and RFC
+ * 8797). */
 #include <errno.h>
 
 #include "base/bytes.h"
 #include "rpcrdma/rpcrdma.h"
 
-#define FIXED_BYTES    16 /* transaction id, version, credits, kind */
-#define SEGMENT_BYTES  16
-#define PRIVATE_MAGIC  0xf6ab0e18
-#define PRIVATE_UNIT   1024
+#define FIXED_BYTES   16 /* transaction id, version, credits, kind */
+#define SEGMENT_BYTES 16
+#define PRIVATE_MAGIC 0xf6ab0e18
+#define PRIVATE_UNIT  1024
 
-/* --- writing ---------------------------------------------------------------------- */
+/* --- writing --- */
 
 /* XDR goes out; what has no room is counted but not written */
 struct writer {
@@ -78,7 +79,7 @@ size_t rpcrdma_encode(const struct rpcrdma_header *h, uint8_t *out, size_t room)
 	return w.bytes <= room ? w.bytes : 0;
 }
 
-/* --- reading ----------------------------------------------------------------------- */
+/* --- reading --- */
 
 /* XDR comes in; what is missing reads as 0 and is_bad */
 struct reader {
@@ -185,7 +186,7 @@ int rpcrdma_decode(struct rpcrdma_header *h, const uint8_t *in, size_t bytes)
 	return r.is_bad ? -EBADMSG : (int)r.at;
 }
 
-/* --- private data ------------------------------------------------------------------- */
+/* --- private data --- */
 
 static uint8_t units(uint32_t bytes)
 {
@@ -194,7 +195,8 @@ static uint8_t units(uint32_t bytes)
 	return (uint8_t)(MIN(whole, 256u) - 1);
 }
 
-void rpcrdma_private_encode(const struct rpcrdma_private *said, uint8_t out[RPCRDMA_PRIVATE_BYTES])
+void rpcrdma_private_encode(const struct rpcrdma_private *said,
+			    uint8_t out[RPCRDMA_PRIVATE_BYTES])
 {
 	put_be32(out, PRIVATE_MAGIC);
 	out[4] = 1; /* version of the format */
@@ -207,7 +209,8 @@ struct rpcrdma_private rpcrdma_private_decode(const uint8_t *in, size_t bytes)
 {
 	struct rpcrdma_private said = {RPCRDMA_THRESHOLD, RPCRDMA_THRESHOLD};
 
-	if (bytes >= RPCRDMA_PRIVATE_BYTES && get_be32(in) == PRIVATE_MAGIC && in[4] == 1) {
+	if (bytes >= RPCRDMA_PRIVATE_BYTES && get_be32(in) == PRIVATE_MAGIC &&
+	    in[4] == 1) {
 		said.send_bytes = (in[6] + 1u) * PRIVATE_UNIT;
 		said.recv_bytes = (in[7] + 1u) * PRIVATE_UNIT;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What is needed of RPC itself: headers of messages, and records of a stream (RFC 5531). */
+/* What is needed of RPC itself: headers of messages, and records of a stream (RFC 5531).
+ */
 #include <string.h>
 
 #include "base/bytes.h"
@@ -57,7 +58,8 @@ static size_t take_fragment(struct rpc_record *record, const uint8_t *in, size_t
 	return part;
 }
 
-enum rpc_record_state rpc_record_take(struct rpc_record *record, const uint8_t *in, size_t bytes, size_t *used)
+enum rpc_record_state rpc_record_take(struct rpc_record *record, const uint8_t *in,
+				      size_t bytes, size_t *used)
 {
 	*used = 0;
 	while (*used < bytes) {

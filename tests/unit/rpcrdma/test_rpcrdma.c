@@ -9,7 +9,7 @@
 
 #define THRESHOLD 4096
 
-/* --- headers ------------------------------------------------------------------------- */
+/* --- headers --- */
 
 /* words of headers between a client and a server of Linux 6.1 (NFS 4.1) */
 static const uint32_t call_with_reply_chunk[] = {0x02d2ed83, 1, 128, 0, 0, 0, 1, 1,
@@ -151,7 +151,7 @@ static void ends_say_how_long_a_send_may_be(void **state)
 	assert_int_equal(rpcrdma_private_decode(out, 8).recv_bytes, RPCRDMA_THRESHOLD);
 }
 
-/* --- calls ------------------------------------------------------------------------------ */
+/* --- calls --- */
 
 static const struct rpcrdma_segment call_at = {1, 1 << 20, 0x10000}, reply_at = {2, 1 << 20, 0x800000};
 
@@ -267,7 +267,7 @@ static void lists_that_make_no_message_are_refused(void **state)
 	}
 }
 
-/* --- replies ------------------------------------------------------------------------------ */
+/* --- replies --- */
 
 static struct rpcrdma_header call_that_offers(uint32_t segments, uint32_t bytes)
 {
@@ -346,7 +346,7 @@ static void a_client_is_told_that_its_call_failed(void **state)
 	assert_int_equal(rpc_kind(out), RPC_REPLY);
 }
 
-/* --- records --------------------------------------------------------------------------------- */
+/* --- records --- */
 
 /* "abcdefgh" in fragments of 3, 0 and 5 bytes, and the beginning of another record */
 static const uint8_t stream[] = "\0\0\0\3abc\0\0\0\0\200\0\0\5defgh\200\0\0\1";
