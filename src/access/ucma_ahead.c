@@ -151,6 +151,15 @@ static bool is_query(u32 cmd)
 	return cmd == RDMA_USER_CM_CMD_QUERY || cmd == RDMA_USER_CM_CMD_INIT_QP_ATTR;
 }
 
+/* Is a lack of memory all that can make the command fail? On Ethernet a route needs no query, so
+ * RESOLVE_ROUTE is refused at once if there is none, and programs expect that as an error of the call. */
+static bool is_certain(const struct rdma_cm_id *cm_id, u32 cmd)
+{
+	return cm_id->qp_type == IB_QPT_RC &&
+	       (cmd != RDMA_USER_CM_CMD_RESOLVE_ROUTE ||
+		rdma_protocol_ib(cm_id->device, cm_id->port_num));
+}
+
 /* Return: the length of the answer; 0: the query fails, or there is no room for the answer */
 static size_t put_answer(struct ucma_id *id, const struct ask *ask, u8 *out, size_t room)
 {
@@ -159,7 +168,7 @@ static size_t put_answer(struct ucma_id *id, const struct ask *ask, u8 *out, siz
 	size_t bytes = 0;
 
 	if (is_query(ask->cmd) ? ucma_ask(id, ask->cmd, ask->option, body, &bytes) :
-				 id->cm_id->qp_type != IB_QPT_RC)
+				 !is_certain(id->cm_id, ask->cmd))
 		return 0;
 	bytes = (bytes + 7) / 8 * 8;
 	if (sizeof(head) + bytes > room)
