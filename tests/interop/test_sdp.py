@@ -75,16 +75,23 @@ def test_events(pair):
     assert server.end() == ""
 
 
+@contextlib.contextmanager
+def slow_packets(fabric):
+    """Packets of n1's cable take a second meanwhile."""
+    fabric.softib("fault", "add", "link", "n1:1", "delay", "1s")
+    try:
+        yield
+    finally:
+        fabric.softib("fault", "clear", "all")
+
+
 def test_connect_does_not_wait(pair):
     """Packets take a second when the program calls: it sees what TCP shows of a connection that
     is being made, and is woken when it is made."""
     server = Server(pair, "serve_stream")
-    pair.softib("fault", "add", "link", "n1:1", "delay", "1s")
-    try:
+    with slow_packets(pair):
         client = pair.start("n2", "python3", SIDE, "call_pending", IPV4, Server.port, options=SDP)
         assert client.stdout.readline() == "begun\n"
-    finally:
-        pair.softib("fault", "clear", "all")
     assert pair.finish(client) == "echoed True\n"
     assert server.end().startswith("sdp ")
 
@@ -93,12 +100,9 @@ def test_connect_among_threads(pair):
     """Packets take a second while a thread connects. Another one does not take the descriptor for a socket that
     nobody connects, and both find the peer's end; a socket that falls back to TCP is what it was before."""
     server = Server(pair, "serve_close")
-    pair.softib("fault", "add", "link", "n1:1", "delay", "1s")
-    try:
+    with slow_packets(pair):
         client = pair.start("n2", "python3", SIDE, "call_among_threads", IPV4, Server.port, options=SDP)
         assert client.stdout.readline() == "waits True\n"
-    finally:
-        pair.softib("fault", "clear", "all")
     assert pair.finish(client) == "then True b''\n"
     server.end()
     server = Server(pair, "serve_stream", "127.0.0.1", options=())

@@ -34,25 +34,6 @@ static void open_device(void)
 		move_raw_qp(qp, (enum ibv_qp_state)state);
 }
 
-static struct ibv_flow *steer(const uint8_t mac[6], struct ibv_counters *counters)
-{
-	struct {
-		struct ibv_flow_attr attr;
-		struct ibv_flow_spec_eth eth;
-		struct ibv_flow_spec_counter_action count;
-	} __attribute__((packed, aligned(8))) rule = {
-		.attr = {.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 2,
-			 .port = 1},
-		.eth = {.type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth)},
-		.count = {.type = IBV_FLOW_SPEC_ACTION_COUNT, .size = sizeof(rule.count),
-			  .counters = counters},
-	};
-
-	memcpy(rule.eth.val.dst_mac, mac, 6);
-	memset(rule.eth.mask.dst_mac, 0xff, 6);
-	return ibv_create_flow(qp, (struct ibv_flow_attr *)(void *)&rule);
-}
-
 static void send_to_self(const uint8_t mac[6])
 {
 	struct ibv_sge in = {(uintptr_t)buf[0], sizeof(buf[0]), mr->lkey};
@@ -113,7 +94,7 @@ int main(int argc, char **argv)
 	CHECK(!ibv_attach_counters_point_flow(counters, &point, NULL));
 	point = (struct ibv_counter_attach_attr){.counter_desc = 7, .index = 1};
 	CHECK(ibv_attach_counters_point_flow(counters, &point, NULL) == EOPNOTSUPP);
-	flow = steer(mac, counters);
+	flow = counting_rule(qp, mac, counters);
 	CHECK(flow);
 	CHECK(!ibv_read_counters(counters, value, 3, 0) && !value[0] && !value[1] && !value[2]);
 	send_to_self(mac);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /** CHECK() - end the program unless @truth; its test sees why on either output */
 #define CHECK(truth)                                                                       \
@@ -92,6 +93,33 @@ static inline struct ibv_qp *make_raw_qp(struct ibv_pd *pd, struct ibv_cq *cq, u
 
 	CHECK(qp);
 	return qp;
+}
+
+/**
+ * counting_rule() - steer frames to the raw packet QP @qp, and count them
+ * @mac: their destination; NULL: any
+ * Return: the rule; NULL, and errno
+ */
+static inline struct ibv_flow *counting_rule(struct ibv_qp *qp, const uint8_t *mac,
+					     struct ibv_counters *counters)
+{
+	struct {
+		struct ibv_flow_attr attr;
+		struct ibv_flow_spec_eth eth;
+		struct ibv_flow_spec_counter_action count;
+	} __attribute__((packed, aligned(8))) rule = {
+		.attr = {.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 2,
+			 .port = 1},
+		.eth = {.type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth)},
+		.count = {.type = IBV_FLOW_SPEC_ACTION_COUNT, .size = sizeof(rule.count),
+			  .counters = counters},
+	};
+
+	if (mac) {
+		memcpy(rule.eth.val.dst_mac, mac, 6);
+		memset(rule.eth.mask.dst_mac, 0xff, 6);
+	}
+	return ibv_create_flow(qp, (struct ibv_flow_attr *)(void *)&rule);
 }
 
 #endif

@@ -255,25 +255,9 @@ static int spreading_qp_of(struct ibv_pd *pd, struct ibv_rwq_ind_table *table)
 	return qp ? ibv_destroy_qp(qp) : errno;
 }
 
-static struct ibv_flow *make_flow(struct ibv_counters *counters)
-{
-	struct {
-		struct ibv_flow_attr attr;
-		struct ibv_flow_spec_eth eth;
-		struct ibv_flow_spec_counter_action count;
-	} __attribute__((packed, aligned(8))) rule = {
-		.attr = {.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 2,
-			 .port = 1},
-		.eth = {.type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth)},
-		.count = {.type = IBV_FLOW_SPEC_ACTION_COUNT, .size = sizeof(rule.count),
-			  .counters = counters}};
-
-	return ibv_create_flow(own.raw, (struct ibv_flow_attr *)(void *)&rule);
-}
-
 static int rule_with(struct ibv_counters *counters)
 {
-	struct ibv_flow *flow = make_flow(counters);
+	struct ibv_flow *flow = counting_rule(own.raw, NULL, counters);
 
 	return flow ? ibv_destroy_flow(flow) : errno;
 }
@@ -282,7 +266,7 @@ static int rule_with(struct ibv_counters *counters)
 static int counted_by(struct ibv_counters *counters)
 {
 	struct ibv_counter_attach_attr point = {.counter_desc = IBV_COUNTER_BYTES, .index = 3};
-	struct ibv_flow *flow = make_flow(own.counters);
+	struct ibv_flow *flow = counting_rule(own.raw, NULL, own.counters);
 	int rc;
 
 	CHECK(flow);

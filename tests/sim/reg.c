@@ -14,6 +14,7 @@
 
 #include "client.h"
 #include "hca/hca.h"
+#include "rc.h"
 
 #define PAGE	4096u
 #define PAGES	4
@@ -78,33 +79,8 @@ static void check_frozen(const struct regs *r)
 
 static int bring_up(struct regs *r, struct party *p, struct party *peer, uint32_t psn)
 {
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ,
-		.ah_attr = {.dlid = fab_node(r->sim->fab, peer->node)->port[1].lid, .port_num = 1},
-		.path_mtu = IB_MTU_1024,
-		.dest_qp_num = peer->qp->qp_num,
-		.rq_psn = psn,
-		.sq_psn = psn,
-		.max_rd_atomic = 2,
-		.max_dest_rd_atomic = 2,
-		.min_rnr_timer = 1,
-		.timeout = 12,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-	int ret = ib_modify_qp(p->qp, &attr,
-			       IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS);
-
-	attr.qp_state = IB_QPS_RTR;
-	ret = ret ?: ib_modify_qp(p->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
-						IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-						IB_QP_MIN_RNR_TIMER);
-	attr.qp_state = IB_QPS_RTS;
-	return ret ?: ib_modify_qp(p->qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_TIMEOUT |
-						 IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
-						 IB_QP_MAX_QP_RD_ATOMIC);
+	return rc_bring_up(p->qp, fab_node(r->sim->fab, peer->node)->port[1].lid, peer->qp->qp_num, psn,
+			   IB_MTU_1024);
 }
 
 static void post_recv(struct party *p)

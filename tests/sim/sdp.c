@@ -15,6 +15,7 @@
 
 #include "client.h"
 #include "hca/hca.h"
+#include "rc.h"
 #include "sdp/sdp.h"
 
 #define ROUNDS	   8
@@ -104,30 +105,8 @@ static _Noreturn void fail(const struct end *e, const char *text)
 
 static int bring_up(struct end *e, uint32_t psn)
 {
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ,
-		.ah_attr = {.dlid = fab_node(e->all->sim->fab, e->peer->node)->port[1].lid, .port_num = 1},
-		.path_mtu = IB_MTU_512,
-		.dest_qp_num = e->peer->qp->qp_num,
-		.rq_psn = psn,
-		.sq_psn = psn,
-		.max_rd_atomic = 2,
-		.max_dest_rd_atomic = 2,
-		.min_rnr_timer = 1,
-		.timeout = 12,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-	int ret = ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS);
-
-	attr.qp_state = IB_QPS_RTR;
-	ret = ret ?: ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
-						IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
-	attr.qp_state = IB_QPS_RTS;
-	return ret ?: ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-						 IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC);
+	return rc_bring_up(e->qp, fab_node(e->all->sim->fab, e->peer->node)->port[1].lid, e->peer->qp->qp_num, psn,
+			   IB_MTU_512);
 }
 
 static void close_qp(struct end *e)
