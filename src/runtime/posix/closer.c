@@ -12,14 +12,17 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/passed_fds.h"
 #include "base/types.h"
 
 #define CLOSERS_MAX   8
+#define SCARCE_NS     1000000u
 #define STACK_BYTES   ((size_t)PTHREAD_STACK_MIN + 65536)
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
@@ -143,6 +146,29 @@ void rt_refuse_fds(int sock)
 	setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 }
 
+/* Is half of the numbers for descriptors used? It is looked up at most once in SCARCE_NS, because that takes
+ * three system calls; nobody can make softibd use up the other half meanwhile. Context: one thread. */
+static bool numbers_are_scarce(void)
+{
+	static uint64_t looked_ns;
+	static bool scarce;
+	struct timespec t;
+	struct rlimit limit;
+	uint64_t now;
+	int lowest;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+	if (looked_ns && now - looked_ns < SCARCE_NS)
+		return scarce;
+	looked_ns = now;
+	lowest = eventfd(0, EFD_CLOEXEC); /* gets the lowest number that is free */
+	scarce = lowest < 0 || getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)lowest >= limit.rlim_cur / 2;
+	if (lowest >= 0)
+		close(lowest);
+	return scarce;
+}
+
 /* The kernel closes what it has no number for, in this thread. */
 static ssize_t receive_with_numbers(int sock, struct msghdr *msg, int flags)
 {
@@ -150,7 +176,7 @@ static ssize_t receive_with_numbers(int sock, struct msghdr *msg, int flags)
 	ssize_t n;
 	int error;
 
-	if (!closer.on || getrlimit(RLIMIT_NOFILE, &before))
+	if (!closer.on || !numbers_are_scarce() || getrlimit(RLIMIT_NOFILE, &before))
 		return recvmsg(sock, msg, flags);
 	more = before;
 	more.rlim_cur += MIN(before.rlim_max - before.rlim_cur, (rlim_t)RT_FOREIGN_FDS_MAX);
