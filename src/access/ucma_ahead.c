@@ -157,7 +157,7 @@ static bool is_certain(const struct rdma_cm_id *cm_id, u32 cmd)
 {
 	return cm_id->qp_type == IB_QPT_RC &&
 	       (cmd != RDMA_USER_CM_CMD_RESOLVE_ROUTE ||
-		rdma_protocol_ib(cm_id->device, cm_id->port_num));
+		!rdma_protocol_roce(cm_id->device, cm_id->port_num));
 }
 
 /* Return: the length of the answer; 0: the query fails, or there is no room for the answer */
