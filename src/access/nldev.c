@@ -13,9 +13,9 @@
 
 #include "abi/session.h"
 #include "access/devices.h"
-#include "access/guest.h"
 #include "access/listener.h"
 #include "access/nldev_private.h"
+#include "access/quota.h"
 
 #define REQUEST_BYTES	 4096
 #define FDS_OF_A_SESSION 1
@@ -43,7 +43,7 @@ struct nldev_session {
 	int fd;
 	pid_t pid;
 	struct rt_io io;
-	struct guest guest;
+	struct quota_share quota;
 	char node_name[ABI_NAME_BYTES]; /* "" before the opening message */
 	struct dump dump;
 	struct nl_out out; /* a datagram for which the socket had no room; bytes 0: none */
@@ -296,7 +296,7 @@ static void close_session(struct nldev_session *s)
 	end_dump(s);
 	rt_io_watch(&s->io, false, false);
 	close(s->fd);
-	guest_leave(&s->guest);
+	quota_leave(&s->quota);
 	list_del(&s->node);
 	rt_free(s);
 }
@@ -360,7 +360,7 @@ static int open_session(struct nldev_session *s, const void *data, size_t bytes)
 		return -ENOENT;
 	if (open.kind != ABI_OPEN_NETLINK)
 		return -EINVAL;
-	ret = guest_open(&s->guest, node);
+	ret = quota_open(&s->quota, node);
 	if (ret)
 		return ret;
 	strncpy(s->node_name, node, sizeof(s->node_name) - 1);
@@ -402,9 +402,9 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 		rt_io_watch(&s->io, !ret, ret == -EAGAIN);
 }
 
-static void drop_newcomer(struct guest *guest)
+static void drop_newcomer(struct quota_share *quota)
 {
-	close_session(container_of(guest, struct nldev_session, guest));
+	close_session(container_of(quota, struct nldev_session, quota));
 }
 
 static void on_accepted(void *ctx, int fd, const struct peer *peer)
@@ -422,7 +422,7 @@ static void on_accepted(void *ctx, int fd, const struct peer *peer)
 	list_add_tail(&s->node, &nldev->sessions);
 	rt_io_init(nldev->rt, &s->io, fd, on_message);
 	rt_io_watch(&s->io, true, false);
-	guest_arrive(&s->guest, nldev->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
+	quota_arrive(&s->quota, nldev->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
 }
 
 /* --- the endpoint --- */

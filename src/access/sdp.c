@@ -18,7 +18,7 @@
 #include "abi/sdp.h"
 #include "abi/session.h"
 #include "access/devices.h"
-#include "access/guest.h"
+#include "access/quota.h"
 #include "access/sdp_relay.h"
 #include "runtime/posix/closer.h"
 #include "runtime/posix/foreign.h"
@@ -63,7 +63,7 @@ struct session {
 	struct list_head queue; /* struct waiting */
 	unsigned int num_queued;
 	struct rt_work end;
-	struct guest guest;
+	struct quota_share quota;
 };
 
 /* --- the end --- */
@@ -106,7 +106,7 @@ static void close_session(struct session *s)
 		s->endpoint->num_detached--;
 	else
 		rt_close_socket(s->fd);
-	guest_leave(&s->guest);
+	quota_leave(&s->quota);
 	list_del(&s->node);
 	rt_free(s);
 }
@@ -234,17 +234,17 @@ static void on_call_again(struct rt_timer *timer)
 static void *charge(void *ctx, int fd)
 {
 	const struct session *s = ctx;
-	struct guest *guest = rt_zalloc(sizeof(*guest));
+	struct quota_share *quota = rt_zalloc(sizeof(*quota));
 
-	if (guest && !guest_join(guest, &s->guest, fd, FDS_OF_A_CONNECTION))
-		return guest;
-	rt_free(guest);
+	if (quota && !quota_join(quota, &s->quota, fd, FDS_OF_A_CONNECTION))
+		return quota;
+	rt_free(quota);
 	return NULL;
 }
 
 static void release(void *charged)
 {
-	guest_leave(charged);
+	quota_leave(charged);
 	rt_free(charged);
 }
 
@@ -291,7 +291,7 @@ static void on_dialled(struct rt_io *io, bool readable, bool writable)
 	rt_io_watch(&s->tcp_io, false, false);
 	s->dialling = false;
 	announce(s, error);
-	if (!error && !sdp_relay_begin(s->endpoint->rt, &s->endpoint->relays, &s->guest, s->stream_fd,
+	if (!error && !sdp_relay_begin(s->endpoint->rt, &s->endpoint->relays, &s->quota, s->stream_fd,
 				       s->tcp_fd))
 		s->stream_fd = s->tcp_fd = -1;
 	close_session(s);
@@ -521,7 +521,7 @@ static int open_socket(struct session *s, const void *message, size_t bytes)
 	node = devices_node(s->endpoint->rt, open.node);
 	if (!node)
 		return -ENOENT;
-	ret = guest_open(&s->guest, node);
+	ret = quota_open(&s->quota, node);
 	if (ret)
 		return ret;
 	socket = sdp_socket_create(s->endpoint->rt, node, &ops, s);
@@ -570,9 +570,9 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 /* --- the endpoint --- */
 
-static void drop_newcomer(struct guest *guest)
+static void drop_newcomer(struct quota_share *quota)
 {
-	close_session(container_of(guest, struct session, guest));
+	close_session(container_of(quota, struct session, quota));
 }
 
 void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd, const struct peer *peer)
@@ -593,7 +593,7 @@ void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd, const struct peer
 	list_add_tail(&s->node, &endpoint->sessions);
 	rt_io_init(endpoint->rt, &s->io, fd, on_message);
 	rt_io_watch(&s->io, true, false);
-	guest_arrive(&s->guest, endpoint->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
+	quota_arrive(&s->quota, endpoint->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
 }
 
 static void on_connection(void *ctx, int fd, const struct peer *peer)

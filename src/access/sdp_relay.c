@@ -25,7 +25,7 @@ struct relay {
 	int fd[2];
 	struct rt_io io[2];
 	struct flow flow[2]; /* flow[i] is from fd[i] to fd[!i] */
-	struct guest guest;
+	struct quota_share quota;
 };
 
 static void end(struct relay *r)
@@ -34,7 +34,7 @@ static void end(struct relay *r)
 		rt_io_watch(&r->io[i], false, false);
 		rt_close_foreign(r->fd[i]);
 	}
-	guest_leave(&r->guest);
+	quota_leave(&r->quota);
 	list_del(&r->node);
 	rt_free(r);
 }
@@ -109,10 +109,10 @@ static void on_tcp(struct rt_io *io, bool readable, bool writable)
 	turn(container_of(io, struct relay, io[1]));
 }
 
-int sdp_relay_begin(struct rt *rt, struct list_head *all, const struct guest *of, int program, int tcp)
+int sdp_relay_begin(struct rt *rt, struct list_head *all, const struct quota_share *of, int program, int tcp)
 {
 	struct relay *r = rt_zalloc(sizeof(*r));
-	int ret = r ? guest_join(&r->guest, of, program, 2) : -ENOMEM;
+	int ret = r ? quota_join(&r->quota, of, program, 2) : -ENOMEM;
 
 	if (ret) {
 		rt_free(r);

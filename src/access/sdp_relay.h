@@ -6,7 +6,7 @@
 #ifndef SOFTIB_ACCESS_SDP_RELAY_H
 #define SOFTIB_ACCESS_SDP_RELAY_H
 
-#include "access/guest.h"
+#include "access/quota.h"
 #include "runtime/posix/rt_posix.h"
 
 /**
@@ -16,7 +16,7 @@
  * @program, @tcp: connected sockets; on success, the relay owns them
  * Return: 0; -ENOMEM; -EMFILE
  */
-int sdp_relay_begin(struct rt *rt, struct list_head *all, const struct guest *of, int program, int tcp);
+int sdp_relay_begin(struct rt *rt, struct list_head *all, const struct quota_share *of, int program, int tcp);
 /** sdp_relay_end_all() - end all relays in the list, and close their sockets */
 void sdp_relay_end_all(struct list_head *all);
 

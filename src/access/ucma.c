@@ -64,17 +64,17 @@ struct list_head *ucma_mcasts(const struct ucma_session *session, u32 number)
 struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid)
 {
 	struct ucma *ucma = session->ucma;
-	struct guest_node *charged;
+	struct quota_node *charged;
 	struct ucma_id *id;
 
 	if (session->num_ids >= UCMA_IDS_MAX)
 		return NULL;
-	charged = guest_take(&session->guest, UCMA_ID_BYTES);
+	charged = quota_take(&session->quota, UCMA_ID_BYTES);
 	if (!charged)
 		return NULL;
 	id = rt_zalloc(sizeof(*id));
 	if (!id) {
-		guest_give(charged, &session->guest, UCMA_ID_BYTES);
+		quota_give(charged, &session->quota, UCMA_ID_BYTES);
 		return NULL;
 	}
 	id->charged = charged;
@@ -110,8 +110,8 @@ static void move(struct ucma_id *id, struct ucma_session *to)
 		to->num_mcasts++;
 	}
 	id->session->num_ids--;
-	id->session->guest.bytes -= UCMA_ID_BYTES;
-	to->guest.bytes += UCMA_ID_BYTES; /* the charge to the node of the first session remains */
+	id->session->quota.bytes -= UCMA_ID_BYTES;
+	to->quota.bytes += UCMA_ID_BYTES; /* the charge to the node of the first session remains */
 	list_del(&id->node);
 	id->session = to;
 	list_add_tail(&id->node, &to->ids);
@@ -139,7 +139,7 @@ u32 ucma_id_drop(struct ucma_id *id)
 	list_del(&id->node);
 	list_del(&id->hash_node);
 	id->session->num_ids--;
-	guest_give(id->charged, &id->session->guest, UCMA_ID_BYTES);
+	quota_give(id->charged, &id->session->quota, UCMA_ID_BYTES);
 	rt_free(id);
 	return told;
 }
@@ -162,7 +162,7 @@ static void close_session(struct ucma_session *s)
 		rt_io_watch(&s->control, false, false);
 		rt_close_socket(s->control_fd);
 	}
-	guest_leave(&s->guest);
+	quota_leave(&s->quota);
 	list_del(&s->node);
 	rt_free(s);
 }
@@ -208,7 +208,7 @@ static int open_file(struct ucma_session *s, size_t bytes)
 		return -ENOENT;
 	if (open.kind != ABI_OPEN_RDMA_CM)
 		return -EINVAL;
-	ret = guest_open(&s->guest, node);
+	ret = quota_open(&s->quota, node);
 	if (ret)
 		return ret;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -252,9 +252,9 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 	close_session(s);
 }
 
-static void drop_newcomer(struct guest *guest)
+static void drop_newcomer(struct quota_share *quota)
 {
-	close_session(container_of(guest, struct ucma_session, guest));
+	close_session(container_of(quota, struct ucma_session, quota));
 }
 
 void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
@@ -278,7 +278,7 @@ void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 	rt_work_init(&s->send, send_events);
 	rt_io_init(ucma->rt, &s->news, fd, on_message);
 	rt_io_watch(&s->news, true, false);
-	guest_arrive(&s->guest, ucma->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
+	quota_arrive(&s->quota, ucma->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
 }
 
 /* --- the endpoint --- */

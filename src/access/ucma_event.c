@@ -121,7 +121,7 @@ static void free_event(struct ucma_event *event)
 	list_del(&event->of_id);
 	if (event->request)
 		event->request->request = NULL;
-	guest_give(event->charged, &event->id->session->guest, sizeof(*event));
+	quota_give(event->charged, &event->id->session->quota, sizeof(*event));
 	rt_free(event);
 }
 
@@ -199,8 +199,8 @@ u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to)
 		event->sent = false;
 		list_add_tail(&event->node, &to->queue);
 		to->unsent++;
-		from->guest.bytes -= sizeof(*event);
-		to->guest.bytes += sizeof(*event);
+		from->quota.bytes -= sizeof(*event);
+		to->quota.bytes += sizeof(*event);
 		if (event->request)
 			ucma_id_move(event->request, to);
 	}
@@ -237,13 +237,13 @@ static void name_mcast(struct ucma_event *news, const struct rdma_cm_event *even
 /* Return: NULL: there is no memory, or the node's quota is used up */
 static struct ucma_event *alloc(struct ucma_session *s)
 {
-	struct guest_node *charged = guest_take(&s->guest, sizeof(struct ucma_event));
+	struct quota_node *charged = quota_take(&s->quota, sizeof(struct ucma_event));
 	struct ucma_event *event = charged ? rt_zalloc(sizeof(*event)) : NULL;
 
 	if (event)
 		event->charged = charged;
 	else if (charged)
-		guest_give(charged, &s->guest, sizeof(*event));
+		quota_give(charged, &s->quota, sizeof(*event));
 	return event;
 }
 
@@ -261,7 +261,7 @@ int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 		told = id_of_request(cm_id, id);
 	if (!news || !told) {
 		if (news)
-			guest_give(news->charged, &id->session->guest, sizeof(*news));
+			quota_give(news->charged, &id->session->quota, sizeof(*news));
 		rt_free(news);
 		return request; /* a request is rejected; another event is lost, as in a kernel
 				   without memory */

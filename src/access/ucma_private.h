@@ -11,8 +11,8 @@
 #include "abi/ahead.h"
 #include "abi/cm_event.h"
 #include "abi/session.h"
-#include "access/guest.h"
 #include "access/listener.h"
+#include "access/quota.h"
 #include "access/ucma.h"
 #include "rdma/rdma_cm.h"
 
@@ -32,7 +32,7 @@ struct ucma_session {
 	int fd, control_fd; /* sockets of events, and of commands (-1 before the opening message) */
 	struct rt_io news, control;
 	struct rt_work send; /* ucma_flush() */
-	struct guest guest;
+	struct quota_share quota;
 	struct list_head ids;	/* struct ucma_id */
 	struct list_head queue; /* struct ucma_event, the oldest first */
 	unsigned int num_ids, num_mcasts, unsent;
@@ -49,7 +49,7 @@ struct ucma_id {
 	struct list_head events; /* struct ucma_event: of this id, the oldest first */
 	struct ucma_event *request; /* the queued CONNECT_REQUEST that reports this id; NULL */
 	struct rdma_cm_id *cm_id;
-	struct guest_node *charged; /* the node whose quota its memory counts against */
+	struct quota_node *charged; /* the node whose quota its memory counts against */
 	u32 number;
 	u64 uid;
 	u32 events_reported;
@@ -75,7 +75,7 @@ struct ucma_event {
 	struct list_head of_id;
 	struct ucma_id *id, *request;
 	struct ucma_mcast *mcast;
-	struct guest_node *charged; /* the node whose quota its memory counts against */
+	struct quota_node *charged; /* the node whose quota its memory counts against */
 	bool sent;
 	u32 number;
 	struct rdma_ucm_event_resp resp;

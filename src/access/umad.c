@@ -45,7 +45,7 @@ static void close_session(struct umad_session *s)
 		rt_io_watch(&s->control, false, false);
 		rt_close_socket(s->control_fd);
 	}
-	guest_leave(&s->guest);
+	quota_leave(&s->quota);
 	list_del(&s->node);
 	s->umad->num_sessions--;
 	rt_free(s);
@@ -186,7 +186,7 @@ static bool on_open(struct umad_session *s, size_t bytes)
 		answer_port(s, device, open.port);
 		return false;
 	}
-	ret = open.kind == ABI_OPEN_UMAD ? guest_open(&s->guest, device->node_name) : -EINVAL;
+	ret = open.kind == ABI_OPEN_UMAD ? quota_open(&s->quota, device->node_name) : -EINVAL;
 	ret = ret ?: open_port(s, device, open.port);
 	if (!ret)
 		return true;
@@ -232,9 +232,9 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 /* --- the endpoint --- */
 
-static void drop_newcomer(struct guest *guest)
+static void drop_newcomer(struct quota_share *quota)
 {
-	close_session(container_of(guest, struct umad_session, guest));
+	close_session(container_of(quota, struct umad_session, quota));
 }
 
 void umad_serve(struct umad *umad, int fd, const struct peer *peer)
@@ -257,7 +257,7 @@ void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 	umad->num_sessions++;
 	rt_io_init(umad->rt, &s->data, fd, on_message);
 	rt_io_watch(&s->data, true, false);
-	guest_arrive(&s->guest, umad->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
+	quota_arrive(&s->quota, umad->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
 }
 
 static void on_accepted(void *ctx, int fd, const struct peer *peer)

@@ -50,7 +50,7 @@ static void end_agent(struct umad_agent *agent)
 		umad_load_drop(s);
 	s->agent[agent->id] = NULL;
 	s->send_bytes -= agent->send_bytes; /* their memory stays charged to the node until they are cancelled */
-	s->guest.bytes -= agent->send_bytes + agent->recv_bytes;
+	s->quota.bytes -= agent->send_bytes + agent->recv_bytes;
 	agent->session = NULL;
 	list_add_tail(&agent->node, &ends->agents);
 	if (!end_some(agent))
@@ -88,8 +88,8 @@ void umad_ends_finish(struct umad_ends *ends, const struct ib_device *device)
 static bool take_room(void *context, size_t bytes)
 {
 	struct umad_agent *agent = context;
-	struct guest_node *charged =
-		agent->session ? guest_take(&agent->session->guest, bytes) : NULL;
+	struct quota_node *charged =
+		agent->session ? quota_take(&agent->session->quota, bytes) : NULL;
 
 	if (!charged)
 		return false;
@@ -103,7 +103,7 @@ static void give_room(void *context, size_t bytes)
 	struct umad_agent *agent = context;
 
 	agent->recv_bytes -= bytes;
-	guest_give(agent->charged, agent->session ? &agent->session->guest : NULL, bytes);
+	quota_give(agent->charged, agent->session ? &agent->session->quota : NULL, bytes);
 }
 
 static const struct ib_mad_keeper keeper = {.take = take_room, .give = give_room};

@@ -6,7 +6,7 @@
 #include <rdma/ib_user_mad.h>
 
 #include "abi/session.h"
-#include "access/guest.h"
+#include "access/quota.h"
 #include "access/umad.h"
 #include "rdma/ib_mad.h"
 
@@ -28,7 +28,7 @@ struct umad_agent {
 	struct list_head sends; /* struct umad_send, not completed and not cancelled */
 	size_t send_bytes; /* memory of these sends that the session is charged for */
 	size_t recv_bytes; /* memory of reassemblies that the session is charged for */
-	struct guest_node *charged; /* the node that is charged for these, unless they are 0 */
+	struct quota_node *charged; /* the node that is charged for these, unless they are 0 */
 	struct list_head node;	/* in umad_ends.agents while the agent is being destroyed */
 };
 
@@ -44,7 +44,7 @@ struct umad_record {
 	struct list_head node;
 	size_t bytes; /* length of the whole record, including the header */
 	struct ib_mad_recv_wc *segments; /* of a long message, of which @mad has only the header; NULL */
-	struct guest_node *charged; /* NULL: it is not queued */
+	struct quota_node *charged; /* NULL: it is not queued */
 	struct ib_user_mad mad;
 };
 
@@ -56,7 +56,7 @@ struct umad_session {
 	pid_t pid;
 	char comm[RDMA_RESTRACK_COMM_BYTES];
 	int fd, control_fd; /* control_fd -1 before the port is open */
-	struct guest guest;
+	struct quota_share quota;
 	struct ib_device *device; /* NULL: not open yet, or unplugged */
 	unsigned port_num;
 	struct rt *rt;
@@ -88,7 +88,7 @@ struct umad_send {
 	struct list_head node; /* in the agent's sends; in no list once it is cancelled */
 	struct ib_mad_send_buf *msg;
 	size_t bytes; /* memory that its session is charged for */
-	struct guest_node *charged; /* the node that is charged for it */
+	struct quota_node *charged; /* the node that is charged for it */
 	struct ib_user_mad_hdr hdr;
 	uint8_t head[IB_MGMT_RMPP_HDR];
 };

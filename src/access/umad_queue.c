@@ -101,7 +101,7 @@ void umad_queue_pop(struct umad_session *s)
 	list_del(&r->node);
 	s->queue_len--;
 	s->queue_bytes -= r->bytes;
-	guest_give(r->charged, &s->guest, r->bytes);
+	quota_give(r->charged, &s->quota, r->bytes);
 	free_record(r);
 }
 
@@ -136,7 +136,7 @@ void umad_queue(struct umad_session *s, struct umad_record *r)
 	    (s->queue_len && s->queue_bytes + r->bytes > UMAD_QUEUE_BYTES))
 		r->charged = NULL;
 	else
-		r->charged = guest_take(&s->guest, r->bytes);
+		r->charged = quota_take(&s->quota, r->bytes);
 	if (!r->charged) {
 		free_record(r);
 		return;

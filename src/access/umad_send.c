@@ -63,19 +63,19 @@ static struct umad_send *prepare(struct umad_agent *agent, const struct ib_user_
 {
 	struct umad_session *s = agent->session;
 	size_t bytes = mad_bytes + UMAD_SEND_OVERHEAD;
-	struct guest_node *charged;
+	struct quota_node *charged;
 	struct ib_mad_send_buf *msg;
 	struct umad_send *send;
 	struct ib_ah *ah;
 
 	if (s->send_bytes && s->send_bytes + bytes > UMAD_SENDS_BYTES)
 		return ERR_PTR(-ENOMEM); /* the limit applies only if another message is being sent */
-	charged = guest_take(&s->guest, bytes);
+	charged = quota_take(&s->quota, bytes);
 	if (!charged)
 		return ERR_PTR(-ENOMEM);
 	ah = make_ah(agent->mad, &in->hdr);
 	if (IS_ERR(ah)) {
-		guest_give(charged, &s->guest, bytes);
+		quota_give(charged, &s->quota, bytes);
 		return (void *)ah;
 	}
 	send = rt_zalloc(sizeof(*send));
@@ -83,7 +83,7 @@ static struct umad_send *prepare(struct umad_agent *agent, const struct ib_user_
 	if (IS_ERR(msg)) {
 		rt_free(send);
 		ib_destroy_ah(ah);
-		guest_give(charged, &s->guest, bytes);
+		quota_give(charged, &s->quota, bytes);
 		return (void *)msg;
 	}
 	INIT_LIST_HEAD(&send->node);
@@ -139,7 +139,7 @@ void umad_send_discard(struct umad_send *send)
 	send->agent->send_bytes -= send->bytes;
 	if (s)
 		s->send_bytes -= send->bytes;
-	guest_give(send->charged, s ? &s->guest : NULL, send->bytes);
+	quota_give(send->charged, s ? &s->quota : NULL, send->bytes);
 	list_del(&send->node);
 	ib_destroy_ah(send->msg->ah);
 	ib_free_send_mad(send->msg);

@@ -53,7 +53,7 @@ static void close_session(struct session *s)
 	rt_free(s->command);
 	rt_io_watch(&s->io, false, false);
 	rt_close_socket(s->fd);
-	guest_leave(&s->guest);
+	quota_leave(&s->quota);
 	list_del(&s->node);
 	s->uverbs->num_sessions--;
 	rt_free(s);
@@ -240,7 +240,7 @@ static bool on_open(struct session *s, size_t bytes)
 		return false;
 	}
 	ret = open.kind == ABI_OPEN_UVERBS ? open_device(s, node, open.device) : -EINVAL;
-	ret = ret ?: guest_open(&s->guest, node);
+	ret = ret ?: quota_open(&s->quota, node);
 	if (!ret)
 		return endpoint_send(s->fd, 0, NULL, 0, NULL, 0) == 0;
 refuse:
@@ -364,9 +364,9 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 /* --- the endpoint --- */
 
-static void drop_newcomer(struct guest *guest)
+static void drop_newcomer(struct quota_share *quota)
 {
-	close_session(container_of(guest, struct session, guest));
+	close_session(container_of(quota, struct session, quota));
 }
 
 void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
@@ -386,7 +386,7 @@ void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
 	rt_work_init(&s->settle, settle);
 	rt_io_init(uverbs->rt, &s->io, fd, on_message);
 	rt_io_watch(&s->io, true, false);
-	guest_arrive(&s->guest, uverbs->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
+	quota_arrive(&s->quota, uverbs->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
 }
 
 static void on_accepted(void *ctx, int fd, const struct peer *peer)

@@ -10,7 +10,7 @@
 #include "abi/session.h"
 #include "abi/share.h"
 #include "abi/target.h"
-#include "access/guest.h"
+#include "access/quota.h"
 #include "access/uverbs.h"
 #include "core/uobject.h"
 #include "rdma/ib_verbs.h"
@@ -28,7 +28,7 @@ struct session {
 	struct rt_io io;
 	int fd;
 	struct peer peer;
-	struct guest guest;
+	struct quota_share quota;
 	uint32_t number; /* unique among the sessions, never 0 */
 	uint8_t token[ABI_TOKEN_BYTES]; /* ACTIVE: authorizes its holders to share the context's objects */
 	enum { SESSION_NEW, SESSION_OPENED, SESSION_ACTIVE, SESSION_ZOMBIE } state;

@@ -11,8 +11,8 @@
 
 #include "../core/rdma_cm_net.h"
 #include "abi/session.h"
-#include "access/guest.h"
 #include "access/listener.h"
+#include "access/quota.h"
 #include "access/ucma.h"
 #include "access/ucma_private.h"
 #include "runtime/posix/closer.h"
@@ -23,7 +23,7 @@
 static struct rt *rt;
 static struct ucma *ucma;
 static int news, commands; /* of a program of n1 */
-static struct guest other; /* another session of a program of n1 */
+static struct quota_share other; /* another session of a program of n1 */
 
 static void turn(int n)
 {
@@ -31,9 +31,9 @@ static void turn(int n)
 		rt_posix_turn(rt);
 }
 
-static void drop_other(struct guest *guest)
+static void drop_other(struct quota_share *quota)
 {
-	guest_leave(guest);
+	quota_leave(quota);
 }
 
 static int open_all(void **state)
@@ -62,15 +62,15 @@ static int open_all(void **state)
 	assert_true(rt_receive(news, reply, sizeof(reply), MSG_DONTWAIT, fds, 2) > 0);
 	commands = fds[0];
 	close(fds[1]);
-	other = (struct guest){0};
-	guest_arrive(&other, rt, news, 1, drop_other);
-	assert_int_equal(guest_open(&other, "n1"), 0);
+	other = (struct quota_share){0};
+	quota_arrive(&other, rt, news, 1, drop_other);
+	assert_int_equal(quota_open(&other, "n1"), 0);
 	return 0;
 }
 
 static int close_all(void **state)
 {
-	guest_leave(&other);
+	quota_leave(&other);
 	close(news);
 	close(commands);
 	turn(8);
@@ -136,9 +136,9 @@ static unsigned int make_ids(unsigned int most, u32 *number)
 }
 
 /* Return: what makes the programs of n1 have all of their share */
-static struct guest_node *fill_node(size_t but)
+static struct quota_node *fill_node(size_t but)
 {
-	struct guest_node *charged = guest_take(&other, GUEST_NODE_BYTES - but);
+	struct quota_node *charged = quota_take(&other, QUOTA_NODE_BYTES - but);
 
 	assert_non_null(charged);
 	return charged;
@@ -154,50 +154,50 @@ static void test_a_session_has_so_many_ids(void **state)
 static void test_ids_are_of_the_share_of_their_node(void **state)
 {
 	const size_t left = (size_t)100 * UCMA_ID_BYTES;
-	struct guest_node *charged = fill_node(left);
+	struct quota_node *charged = fill_node(left);
 	u32 number;
 
 	assert_in_range(make_ids(1000, &number), 100 - AT_ONCE, 100);
-	guest_give(charged, &other, GUEST_NODE_BYTES - left);
+	quota_give(charged, &other, QUOTA_NODE_BYTES - left);
 	assert_int_equal(make_ids(1000, &number), 1000);
 }
 
 static void test_a_session_has_some_in_any_case(void **state)
 {
-	struct guest_node *charged = fill_node(0);
+	struct quota_node *charged = fill_node(0);
 	u32 number;
 
-	assert_int_equal(make_ids(1000, &number), GUEST_FREE_BYTES / UCMA_ID_BYTES);
-	guest_give(charged, &other, GUEST_NODE_BYTES);
+	assert_int_equal(make_ids(1000, &number), QUOTA_FREE_BYTES / UCMA_ID_BYTES);
+	quota_give(charged, &other, QUOTA_NODE_BYTES);
 }
 
 /* Three nodes have all that a node may have. What is left is for others, each as much as an equal share. */
 static void test_the_last_eighth_is_for_nodes_with_less(void **state)
 {
 	static const char *const names[] = {"n0", "n2", "n3"};
-	struct guest guest[ARRAY_SIZE(names)] = {0};
-	struct guest_node *charged[ARRAY_SIZE(names) + 1];
-	const size_t share = GUEST_TOTAL_BYTES / 5; /* four nodes, and one that may come */
+	struct quota_share quota[ARRAY_SIZE(names)] = {0};
+	struct quota_node *charged[ARRAY_SIZE(names) + 1];
+	const size_t share = QUOTA_TOTAL_BYTES / 5; /* four nodes, and one that may come */
 
 	charged[3] = fill_node(0);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		guest_arrive(&guest[i], rt, news, 1, drop_other);
-		assert_int_equal(guest_open(&guest[i], names[i]), 0);
+		quota_arrive(&quota[i], rt, news, 1, drop_other);
+		assert_int_equal(quota_open(&quota[i], names[i]), 0);
 		if (i < 2) {
-			charged[i] = guest_take(&guest[i], GUEST_NODE_BYTES);
+			charged[i] = quota_take(&quota[i], QUOTA_NODE_BYTES);
 			assert_non_null(charged[i]);
 		}
 	}
-	assert_null(guest_take(&guest[2], share + 1));
-	charged[2] = guest_take(&guest[2], share);
+	assert_null(quota_take(&quota[2], share + 1));
+	charged[2] = quota_take(&quota[2], share);
 	assert_non_null(charged[2]);
-	assert_null(guest_take(&guest[2], 1 << 20));
-	guest_give(charged[2], &guest[2], share);
-	guest_give(charged[3], &other, GUEST_NODE_BYTES);
+	assert_null(quota_take(&quota[2], 1 << 20));
+	quota_give(charged[2], &quota[2], share);
+	quota_give(charged[3], &other, QUOTA_NODE_BYTES);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (i < 2)
-			guest_give(charged[i], &guest[i], GUEST_NODE_BYTES);
-		guest_leave(&guest[i]);
+			quota_give(charged[i], &quota[i], QUOTA_NODE_BYTES);
+		quota_leave(&quota[i]);
 	}
 }
 
@@ -207,11 +207,11 @@ static void test_news_that_nobody_reads_are_of_the_share_of_their_node(void **st
 	struct rdma_ucm_resolve_ip cmd = {.timeout_ms = 1};
 	struct sockaddr_in nobody = ip("10.9.9.9", PORT);
 	struct rdma_ucm_get_event get = {.response = 0};
-	struct guest_node *charged;
+	struct quota_node *charged;
 	unsigned int kept = 0;
 
 	assert_int_equal(make_ids(1, &cmd.id), 1);
-	charged = fill_node(GUEST_FREE_BYTES);
+	charged = fill_node(QUOTA_FREE_BYTES);
 	memcpy(&cmd.dst_addr, &nobody, sizeof(nobody));
 	for (int i = 0; i < 1000; i++) {
 		say(RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd), 0);
@@ -222,8 +222,8 @@ static void test_news_that_nobody_reads_are_of_the_share_of_their_node(void **st
 		say(RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), sizeof(struct rdma_ucm_event_resp));
 		turn(1);
 	} while (!answered(NULL) && ++kept);
-	assert_in_range(kept, 10, GUEST_FREE_BYTES / sizeof(struct ucma_event));
-	guest_give(charged, &other, GUEST_NODE_BYTES - GUEST_FREE_BYTES);
+	assert_in_range(kept, 10, QUOTA_FREE_BYTES / sizeof(struct ucma_event));
+	quota_give(charged, &other, QUOTA_NODE_BYTES - QUOTA_FREE_BYTES);
 }
 
 /* Return: the type of the next event that the program reads; -1: there is none */

@@ -16,7 +16,7 @@
 #include "../core/mad_net.h"
 #include "abi/fds.h"
 #include "abi/session.h"
-#include "access/guest.h"
+#include "access/quota.h"
 #include "access/umad.h"
 #include "runtime/posix/rt_posix.h"
 
@@ -637,25 +637,25 @@ static void test_sends_under_way_are_bounded(void **state)
 	leave(&p);
 }
 
-static void leave_guest(struct guest *guest)
+static void leave_node(struct quota_share *quota)
 {
-	guest_leave(guest);
+	quota_leave(quota);
 }
 
 /* another session of a program of @node */
-static void enter_guest(struct world *w, struct guest *guest, const char *node)
+static void enter_node(struct world *w, struct quota_share *quota, const char *node)
 {
-	*guest = (struct guest){0};
-	guest_arrive(guest, w->rt, 0, 1, leave_guest);
-	assert_int_equal(guest_open(guest, node), 0);
+	*quota = (struct quota_share){0};
+	quota_arrive(quota, w->rt, 0, 1, leave_node);
+	assert_int_equal(quota_open(quota, node), 0);
 }
 
-static bool is_room(struct guest *guest, size_t bytes)
+static bool is_room(struct quota_share *quota, size_t bytes)
 {
-	struct guest_node *charged = guest_take(guest, bytes);
+	struct quota_node *charged = quota_take(quota, bytes);
 
 	if (charged)
-		guest_give(charged, guest, bytes);
+		quota_give(charged, quota, bytes);
 	return charged;
 }
 
@@ -666,22 +666,22 @@ static void test_sends_of_an_agent_that_is_unregistered(void **state)
 	enum { SENDS = 6000, LEFT = 1 << 20 }; /* more than three turns cancel */
 	struct world *w = *state;
 	struct program p = program(w, "n0");
-	struct guest other;
+	struct quota_share other;
 	uint32_t id = 0;
 
-	enter_guest(w, &other, "n0");
+	enter_node(w, &other, "n0");
 	enroll(&p, VENDOR, 0, 0);
 	for (uint32_t i = 0; i < SENDS; i++) {
 		record(0, 99, VENDOR, IB_MGMT_METHOD_GET, i)->hdr.timeout_ms = 1000000;
 		put(&p, &out, 256);
 	}
 	assert_int_equal(do_ioctl(&p, IB_USER_MAD_UNREGISTER_AGENT, &id, sizeof(id)), 0);
-	assert_false(is_room(&other, GUEST_NODE_BYTES - LEFT));
+	assert_false(is_room(&other, QUOTA_NODE_BYTES - LEFT));
 	enroll(&p, VENDOR, 0, 0);
 	put(&p, record(0, 99, VENDOR, IB_MGMT_METHOD_GET, SENDS), 256);
 	assert_true(nothing_to_get(&p)); /* no refusal */
-	assert_true(is_room(&other, GUEST_NODE_BYTES - LEFT));
-	guest_leave(&other);
+	assert_true(is_room(&other, QUOTA_NODE_BYTES - LEFT));
+	quota_leave(&other);
 	leave(&p);
 }
 
@@ -691,24 +691,24 @@ static void test_reassembly_is_of_the_share_of_its_node(void **state)
 {
 	enum { BYTES = 290000 };
 	struct program client = program(*state, "n0"), server = program(*state, "n1");
-	struct guest_node *charged;
-	struct guest other;
+	struct quota_node *charged;
+	struct quota_share other;
 
 	enroll(&client, VENDOR, 0, 1);
 	enroll(&server, VENDOR, 1 << IB_MGMT_METHOD_SEND, 1);
-	enter_guest(client.w, &other, "n1");
-	charged = guest_take(&other, GUEST_NODE_BYTES - BYTES);
+	enter_node(client.w, &other, "n1");
+	charged = quota_take(&other, QUOTA_NODE_BYTES - BYTES);
 	assert_non_null(charged);
 	put_long(&client, 1, BYTES);
 	for (int i = 0; is_room(&other, BYTES); i++) /* until its segments are charged */
 		assert_true(nothing_to_get(&server) && i < 1000);
 	for (int i = 0; !is_room(&other, BYTES); i++) /* and free again */
 		assert_true(nothing_to_get(&server) && i < 1000);
-	guest_give(charged, &other, GUEST_NODE_BYTES - BYTES);
+	quota_give(charged, &other, QUOTA_NODE_BYTES - BYTES);
 	put_long(&client, 2, BYTES);
 	assert_int_equal(get(&server), sizeof(in.hdr) + BYTES);
 	assert_int_equal(be64_to_cpu(got()->tid) & 0xffffffff, 2);
-	guest_leave(&other);
+	quota_leave(&other);
 	leave(&client);
 	leave(&server);
 }

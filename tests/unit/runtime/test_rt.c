@@ -398,7 +398,7 @@ static int prepared;
 
 static void prepare(struct rt *rt, void *state)
 {
-	assert_null(rt_local(rt, RT_LOCAL_GUEST));
+	assert_null(rt_local(rt, RT_LOCAL_QUOTA));
 	assert_int_equal(*(int *)state, 0);
 	*(int *)state = ++prepared;
 }
@@ -410,20 +410,20 @@ static void state_of_a_loop_is_made_once(void **state)
 
 	prepared = 0;
 	assert_int_equal(rt_sim_create(1, &other), 0);
-	a = rt_local_get(rt, RT_LOCAL_GUEST, sizeof(*a), prepare);
+	a = rt_local_get(rt, RT_LOCAL_QUOTA, sizeof(*a), prepare);
 	assert_int_equal(*a, 1);
-	assert_ptr_equal(rt_local_get(rt, RT_LOCAL_GUEST, sizeof(*a), prepare), a);
-	assert_ptr_equal(rt_local(rt, RT_LOCAL_GUEST), a);
-	b = rt_local_get(other, RT_LOCAL_GUEST, sizeof(*b), prepare);
+	assert_ptr_equal(rt_local_get(rt, RT_LOCAL_QUOTA, sizeof(*a), prepare), a);
+	assert_ptr_equal(rt_local(rt, RT_LOCAL_QUOTA), a);
+	b = rt_local_get(other, RT_LOCAL_QUOTA, sizeof(*b), prepare);
 	assert_int_equal(*b, 2);
-	rt_local_free(rt, RT_LOCAL_GUEST);
-	rt_local_free(rt, RT_LOCAL_GUEST);
-	assert_null(rt_local(rt, RT_LOCAL_GUEST));
+	rt_local_free(rt, RT_LOCAL_QUOTA);
+	rt_local_free(rt, RT_LOCAL_QUOTA);
+	assert_null(rt_local(rt, RT_LOCAL_QUOTA));
 	rt_fail_alloc(1);
-	assert_null(rt_local_get(rt, RT_LOCAL_GUEST, sizeof(*a), prepare));
+	assert_null(rt_local_get(rt, RT_LOCAL_QUOTA, sizeof(*a), prepare));
 	rt_fail_alloc(0);
-	assert_ptr_equal(rt_local(other, RT_LOCAL_GUEST), b);
-	rt_local_free(other, RT_LOCAL_GUEST);
+	assert_ptr_equal(rt_local(other, RT_LOCAL_QUOTA), b);
+	rt_local_free(other, RT_LOCAL_QUOTA);
 	rt_sim_destroy(other);
 }
 
