@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 #include "ulp/eth/private.h"
-#include "ulp/ipoib/segment.h"
+#include "ulp/net/segment.h"
 #include "ulp/net/tun.h"
 
 #define READ_FRAMES   32 /* in a turn of the loop */
@@ -19,7 +19,7 @@
 
 /* a TCP segment of 64 KiB behind its Ethernet header, and a small one behind what does not fit a
  * send; one thread */
-static u8 large[WIRE_FRAME_OVERHEAD + IPOIB_LARGE_BYTES];
+static u8 large[WIRE_FRAME_OVERHEAD + NET_LARGE_BYTES];
 
 /* Return: the bytes of a frame: those that exceed a send are in @large, behind where the others
  * belong; 0, -1 as read(2) */
@@ -66,18 +66,18 @@ static void transmit_large(struct eth_send *s, struct virtio_net_hdr h, size_t b
 {
 	struct eth *eth = s->eth;
 	size_t header = bytes < WIRE_FRAME_OVERHEAD ? bytes : ethernet_header(large);
-	struct ipoib_cut cut;
+	struct net_cut cut;
 
 	h.csum_start -= (u16)MIN((size_t)h.csum_start, header);
-	if (ipoib_cut_begin(&cut, &h, large + header, bytes - header, eth->mtu)) {
+	if (net_cut_begin(&cut, &h, large + header, bytes - header, eth->mtu)) {
 		refuse(s);
 		return;
 	}
 	for (; s; s = eth_send_alloc(eth)) {
 		memcpy(s->frame, large, header);
-		s->bytes = header + ipoib_cut_next(&cut, s->frame + header);
+		s->bytes = header + net_cut_next(&cut, s->frame + header);
 		eth_post(s);
-		if (ipoib_cut_is_done(&cut))
+		if (net_cut_is_done(&cut))
 			return;
 	}
 	eth->stats.tx_dropped++; /* the rest, which TCP sends again */
@@ -85,11 +85,11 @@ static void transmit_large(struct eth_send *s, struct virtio_net_hdr h, size_t b
 
 static void transmit(struct eth_send *s, const struct virtio_net_hdr *h, size_t bytes)
 {
-	if (ipoib_is_large(h)) {
+	if (net_is_large(h)) {
 		memcpy(large, s->frame, MIN(bytes, sizeof(s->frame)));
 		transmit_large(s, *h, bytes);
 	} else if (has_right_length(s, bytes)) {
-		if (ipoib_fill_checksum(h, s->frame, bytes)) {
+		if (net_fill_checksum(h, s->frame, bytes)) {
 			refuse(s);
 			return;
 		}

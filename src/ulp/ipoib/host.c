@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "ulp/ipoib/merge.h"
 #include "ulp/ipoib/private.h"
-#include "ulp/ipoib/segment.h"
+#include "ulp/net/merge.h"
+#include "ulp/net/segment.h"
 #include "ulp/net/tun.h"
 
 #define USO	    0x60 /* TUN_F_USO4 and TUN_F_USO6 */
@@ -66,9 +66,9 @@ static bool offloads(const struct ipoib *p)
 static void transmit_large(struct ipoib *p, struct ipoib_send *s,
 			   const struct virtio_net_hdr *h, const u8 *large, size_t bytes)
 {
-	struct ipoib_cut cut;
+	struct net_cut cut;
 
-	if (ipoib_cut_begin(&cut, h, large, bytes, ipoib_mtu(p))) {
+	if (net_cut_begin(&cut, h, large, bytes, ipoib_mtu(p))) {
 		p->stats.tx_errors++;
 		ipoib_send_free(s);
 		return;
@@ -78,8 +78,8 @@ static void transmit_large(struct ipoib *p, struct ipoib_send *s,
 			ipoib_send_free(s);
 			break;
 		}
-		transmit(p, s, ipoib_cut_next(&cut, s->frame + IPOIB_ENCAP_BYTES));
-		if (ipoib_cut_is_done(&cut))
+		transmit(p, s, net_cut_next(&cut, s->frame + IPOIB_ENCAP_BYTES));
+		if (net_cut_is_done(&cut))
 			return;
 	}
 	p->stats.tx_dropped++; /* the rest, which TCP sends again */
@@ -89,10 +89,10 @@ static void transmit_large(struct ipoib *p, struct ipoib_send *s,
 static bool transmit_whole(struct ipoib *p, struct ipoib_send *s, const struct virtio_net_hdr *h,
 			   const u8 *large, size_t bytes)
 {
-	struct ipoib_cut cut;
+	struct net_cut cut;
 
-	if (!offloads(p) || ipoib_cut_begin(&cut, h, large, bytes, ipoib_datagram_mtu(p)) ||
-	    !ipoib_cut_is_plain(&cut) || !ipoib_send_enlarge(s))
+	if (!offloads(p) || net_cut_begin(&cut, h, large, bytes, ipoib_datagram_mtu(p)) ||
+	    !net_cut_is_plain(&cut) || !ipoib_send_enlarge(s))
 		return false;
 	if (s->frame + IPOIB_ENCAP_BYTES != large)
 		memcpy(s->frame + IPOIB_ENCAP_BYTES, large, bytes);
@@ -103,7 +103,7 @@ static bool transmit_whole(struct ipoib *p, struct ipoib_send *s, const struct v
 	return true;
 }
 
-static u8 large_buffer[IPOIB_LARGE_BYTES]; /* one thread */
+static u8 large_buffer[NET_LARGE_BYTES]; /* one thread */
 
 /* Where to put together what exceeds a small frame: it may become a frame as it is. */
 static u8 *place_of_large(struct ipoib *p)
@@ -120,7 +120,7 @@ static ssize_t read_packet(struct ipoib_send *s, struct virtio_net_hdr *h, u8 *l
 	struct ipoib *p = s->ipoib;
 	struct iovec part[] = {{h, sizeof(*h)},
 			       {s->frame + IPOIB_ENCAP_BYTES, s->room},
-			       {large + s->room, IPOIB_LARGE_BYTES - s->room}};
+			       {large + s->room, NET_LARGE_BYTES - s->room}};
 	ssize_t n = net_tun_read(p->tun_fd, part, ARRAY_SIZE(part));
 
 	return n > (ssize_t)sizeof(*h) ? n - (ssize_t)sizeof(*h) : MIN(n, 0);
@@ -132,9 +132,9 @@ static void transmit_read(struct ipoib *p, struct ipoib_send *s,
 {
 	u8 *packet = s->frame + IPOIB_ENCAP_BYTES;
 
-	if (bytes > s->room || ipoib_is_large(h))
+	if (bytes > s->room || net_is_large(h))
 		memcpy(large, packet, MIN(bytes, (size_t)s->room));
-	if (ipoib_is_large(h)) {
+	if (net_is_large(h)) {
 		if (transmit_whole(p, s, h, large, bytes))
 			return;
 		if (large != large_buffer) /* its parts become frames, of which that is the next */
@@ -147,9 +147,9 @@ static void transmit_read(struct ipoib *p, struct ipoib_send *s,
 		if (packet != large)
 			memcpy(packet, large, bytes);
 	}
-	s->offloaded = offloads(p) && bytes <= s->room && ipoib_checksum_is_plain(h, packet, bytes);
+	s->offloaded = offloads(p) && bytes <= s->room && net_checksum_is_plain(h, packet, bytes);
 	if ((bytes > s->room && s->frame == s->small) ||
-	    (!s->offloaded && ipoib_fill_checksum(h, packet, bytes))) {
+	    (!s->offloaded && net_fill_checksum(h, packet, bytes))) {
 		p->stats.tx_errors++;
 		ipoib_send_free(s);
 	} else {
@@ -225,9 +225,9 @@ struct ipoib_arrivals {
 	struct ipoib *owner; /* of what is in it */
 	unsigned int rounds; /* of work since the last packet */
 	struct rt_work flush;
-	struct ipoib_merge merge;
+	struct net_merge merge;
 	unsigned int num_kept;
-	struct ipoib_receive *kept[IPOIB_MERGED_MOST]; /* that have parts of @merge */
+	struct ipoib_receive *kept[NET_MERGED_MOST]; /* that have parts of @merge */
 };
 
 static struct ipoib_arrivals *arrivals_of(const struct ipoib *p)
@@ -254,9 +254,9 @@ static void count_delivered(struct ipoib *p, bool taken, unsigned int packets, s
 }
 
 /* for the host, behind @h */
-static bool write_merged(struct ipoib *p, const struct virtio_net_hdr *h, const struct ipoib_merge *m)
+static bool write_merged(struct ipoib *p, const struct virtio_net_hdr *h, const struct net_merge *m)
 {
-	struct iovec part[2 + IPOIB_MERGED_MOST] = {
+	struct iovec part[2 + NET_MERGED_MOST] = {
 		[1] = {(void *)(uintptr_t)m->header, m->headers}};
 
 	memcpy(&part[2], m->part, m->num_parts * sizeof(*part));
@@ -265,13 +265,13 @@ static bool write_merged(struct ipoib *p, const struct virtio_net_hdr *h, const 
 
 static void flush(struct ipoib_arrivals *a)
 {
-	struct ipoib_merge *m = &a->merge;
+	struct net_merge *m = &a->merge;
 	struct ipoib *p = a->owner;
 	struct virtio_net_hdr header;
 
 	if (!m->count)
 		return;
-	ipoib_merge_end(m, &header);
+	net_merge_end(m, &header);
 	count_delivered(p, write_merged(p, &header, m), m->count,
 			m->bytes + (m->count - 1) * m->headers);
 	m->count = 0;
@@ -309,7 +309,7 @@ struct arrival {
 /* Return: false: the packet is to be delivered by itself */
 static bool merge(struct ipoib_arrivals *a, struct ipoib *p, struct arrival *in)
 {
-	if (!ipoib_merge_add(&a->merge, in->packet, in->bytes, in->checked, in->receive))
+	if (!net_merge_add(&a->merge, in->packet, in->bytes, in->checked, in->receive))
 		return false;
 	in->kept = in->receive;
 	if (in->kept)
@@ -324,8 +324,8 @@ static bool merge(struct ipoib_arrivals *a, struct ipoib *p, struct arrival *in)
 static void deliver(struct ipoib *p, struct arrival *in)
 {
 	struct ipoib_arrivals *a = arrivals_of(p);
-	bool mergeable = ipoib_merge_may_begin(in->packet, in->bytes) &&
-			 (p->takes_udp || !ipoib_merge_is_udp(in->packet));
+	bool mergeable = net_merge_may_begin(in->packet, in->bytes) &&
+			 (p->takes_udp || !net_merge_is_udp(in->packet));
 
 	if (mergeable && (!a->merge.count || a->owner == p) && merge(a, p, in))
 		return;
@@ -402,7 +402,7 @@ static void put_error(struct ipoib_send *s, size_t mtu)
 {
 	const u8 *ip = s->frame + IPOIB_ENCAP_BYTES;
 	size_t bytes = s->bytes - IPOIB_ENCAP_BYTES;
-	u8 message[IPOIB_UNREACHABLE_BYTES(IPOIB_LARGE_BYTES)];
+	u8 message[IPOIB_UNREACHABLE_BYTES(NET_LARGE_BYTES)];
 	const struct in6_addr *self;
 	struct ipoib_packet packet;
 

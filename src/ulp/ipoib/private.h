@@ -12,7 +12,7 @@
  *  address.c    which addresses the host has given the interface
  *  conflict.c   whether another has one of them
  *  route.c      next hops: the host's routes by the interface
- *  frame.c, icmp.c, segment.c, merge.c  formats, pure
+ *  frame.c, icmp.c  formats, pure; those of large packets are in ulp/net
  */
 #ifndef SOFTIB_ULP_IPOIB_PRIVATE_H
 #define SOFTIB_ULP_IPOIB_PRIVATE_H
@@ -112,7 +112,7 @@ struct ipoib {
 	struct rt_io tun_io;
 	bool host_waits; /* for room in the send queue */
 	unsigned int num_begun; /* sends, in this turn of the loop: ipoib_send_alloc() */
-	bool takes_udp;	 /* merged datagrams: ipoib_merge_is_udp() */
+	bool takes_udp;	 /* merged datagrams: net_merge_is_udp() */
 	bool offloads;	 /* @qp takes IB_WR_LSO and IB_SEND_IP_CSUM */
 	/* --- rtnl.c, address.c, route.c --- */
 	int rtnl_fd;
@@ -193,7 +193,7 @@ void ipoib_send_free(struct ipoib_send *s);
 void ipoib_queue_idle(struct ipoib *p);
 /** ipoib_spare_frame() - what the next ipoib_send_enlarge() gives. NULL: no memory */
 u8 *ipoib_spare_frame(struct ipoib *p);
-/** ipoib_send_enlarge() - make room for IPOIB_LARGE_BYTES, with any contents.
+/** ipoib_send_enlarge() - make room for NET_LARGE_BYTES, with any contents.
  *  Return: false: no memory */
 bool ipoib_send_enlarge(struct ipoib_send *s);
 /** ipoib_receives_free() - the host has what they had: post them again */

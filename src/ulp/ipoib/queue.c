@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "ulp/ipoib/private.h"
-#include "ulp/ipoib/segment.h"
+#include "ulp/net/segment.h"
 
 #define CQ_BUDGET   256 /* completions per turn of the loop */
 #define SPARE_SENDS IPOIB_SEGMENTS /* kept for the next ones: those of a large packet */
@@ -84,7 +84,7 @@ struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
 u8 *ipoib_spare_frame(struct ipoib *p)
 {
 	if (!p->spare_frame)
-		p->spare_frame = rt_alloc(IPOIB_ENCAP_BYTES + IPOIB_LARGE_BYTES);
+		p->spare_frame = rt_alloc(IPOIB_ENCAP_BYTES + NET_LARGE_BYTES);
 	return p->spare_frame;
 }
 

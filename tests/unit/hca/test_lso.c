@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "ulp/ipoib/segment.h"
+#include "ulp/net/segment.h"
 #include "wire/inet.h"
 
 #define QKEY	0x1ee7
@@ -238,13 +238,13 @@ static int post(const struct ib_ud_wr *wr)
 /* What IPoIB makes of the segment has arrived, in order. */
 static void expect_packets(size_t hlen)
 {
-	struct ipoib_cut cut;
+	struct net_cut cut;
 	static u8 part[2048];
 	int n = 0;
 
 	expect(&l.to, DIV_ROUND_UP(DATA, MSS));
-	assert_int_equal(ipoib_cut_begin(&cut, &host, segment + 4, hlen - 4 + DATA, 2044), 0);
-	for (size_t bytes; (bytes = ipoib_cut_next(&cut, part)); n++) {
+	assert_int_equal(net_cut_begin(&cut, &host, segment + 4, hlen - 4 + DATA, 2044), 0);
+	for (size_t bytes; (bytes = net_cut_next(&cut, part)); n++) {
 		const struct ib_wc *wc = &l.to.wc[n];
 		const u8 *at = l.to.received[wc->wr_id] + sizeof(struct ib_grh);
 

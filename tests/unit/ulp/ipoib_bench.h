@@ -19,7 +19,7 @@
 
 #include "rdma/ib_cm.h"
 #include "ulp/ipoib/ipoib.h"
-#include "ulp/ipoib/segment.h"
+#include "ulp/net/segment.h"
 
 #define OWN_QPN	   0x100 /* that mad_net.h gives */
 #define IFINDEX	   7
@@ -368,7 +368,7 @@ static inline size_t bench_packet(u8 *to, const char *from, const char *dst, u8 
 static inline void host_queues_bytes(const struct virtio_net_hdr *header, const u8 *packet,
 				     size_t bytes)
 {
-	static u8 whole[sizeof(*header) + IPOIB_LARGE_BYTES];
+	static u8 whole[sizeof(*header) + NET_LARGE_BYTES];
 
 	memcpy(whole, header, sizeof(*header));
 	memcpy(whole + sizeof(*header), packet, bytes);

@@ -330,12 +330,12 @@ static void segments_of_two_turns_are_one_packet(void **state)
 	size_t bytes = bench_packet(packet, "10.0.0.2", "10.0.0.1", IPPROTO_TCP, payload,
 				    sizeof(payload));
 	u8 part[IPOIB_MTU], got[IPOIB_MTU];
-	struct ipoib_cut cut;
+	struct net_cut cut;
 
 	put_be16(packet + 6, 0x4000); /* not to be cut into fragments */
-	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, IPOIB_MTU), 0);
+	assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, IPOIB_MTU), 0);
 	for (int i = 0; i < 2; i++) {
-		size_t n = ipoib_cut_next(&cut, part);
+		size_t n = net_cut_next(&cut, part);
 
 		bench_puts(&peer, IPOIB_IPV4, part, n);
 		assert_true(rt_sim_step(net->rt)); /* it is received */

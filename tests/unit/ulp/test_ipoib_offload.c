@@ -190,9 +190,9 @@ static void connected_mode_leaves_nothing_to_the_adapter(void **state)
 
 /* --- receiving --- */
 
-static size_t hears(u8 to[IPOIB_LARGE_BYTES], struct virtio_net_hdr *h)
+static size_t hears(u8 to[NET_LARGE_BYTES], struct virtio_net_hdr *h)
 {
-	struct iovec part[] = {{h, sizeof(*h)}, {to, IPOIB_LARGE_BYTES}};
+	struct iovec part[] = {{h, sizeof(*h)}, {to, NET_LARGE_BYTES}};
 	struct msghdr msg = {.msg_iov = part, .msg_iovlen = 2};
 	ssize_t n = recvmsg(bench.tun, &msg, MSG_DONTWAIT);
 
@@ -203,11 +203,11 @@ static size_t hears(u8 to[IPOIB_LARGE_BYTES], struct virtio_net_hdr *h)
 static void arrive(size_t data, int each, int flags)
 {
 	size_t bytes = fill("10.0.0.2", "10.0.0.1", data), n;
-	struct ipoib_cut cut;
+	struct net_cut cut;
 	u8 part[IPOIB_MTU];
 
-	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, IPOIB_MTU), 0);
-	for (int i = 1; (n = ipoib_cut_next(&cut, part)); i++) {
+	assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, IPOIB_MTU), 0);
+	for (int i = 1; (n = net_cut_next(&cut, part)); i++) {
 		part[20 + 16] ^= 1;
 		bench_puts_with(&peer, IPOIB_IPV4, part, n, flags);
 		if (i % each == 0)
@@ -218,7 +218,7 @@ static void arrive(size_t data, int each, int flags)
 
 static void checked_packets_are_merged_unseen(void **state)
 {
-	static u8 got[IPOIB_LARGE_BYTES];
+	static u8 got[NET_LARGE_BYTES];
 	struct virtio_net_hdr h;
 	size_t n;
 
@@ -241,15 +241,15 @@ static void checked_packets_are_merged_unseen(void **state)
 static void some_receives_are_left_while_others_are_kept(void **state)
 {
 	size_t bytes, n;
-	struct ipoib_cut cut;
+	struct net_cut cut;
 	u8 part[IPOIB_MTU];
 	int received = 0;
 
 	resolve();
 	bytes = fill("10.0.0.2", "10.0.0.1", DATA);
 	header.gso_size = 250; /* 120 packets, which are one for the host */
-	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, IPOIB_MTU), 0);
-	while ((n = ipoib_cut_next(&cut, part))) {
+	assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, IPOIB_MTU), 0);
+	while ((n = net_cut_next(&cut, part))) {
 		bench_puts(&peer, IPOIB_IPV4, part, n);
 		assert_true(rt_sim_step(net->rt));
 		assert_true(bench_posted() >= 16); /* an adapter takes so many in a turn */
@@ -262,7 +262,7 @@ static void some_receives_are_left_while_others_are_kept(void **state)
 
 static void receives_that_are_kept_come_back(void **state)
 {
-	static u8 got[IPOIB_LARGE_BYTES];
+	static u8 got[NET_LARGE_BYTES];
 	struct virtio_net_hdr h;
 	unsigned int before;
 
@@ -285,14 +285,14 @@ static void an_interface_ends_with_what_is_kept(void **state)
 {
 	struct ib_event event = {.device = device, .element.qp = bench_qp(), .event = IB_EVENT_QP_FATAL};
 	size_t bytes, n;
-	struct ipoib_cut cut;
+	struct net_cut cut;
 	u8 part[IPOIB_MTU];
 
 	resolve();
 	for (int i = 0; i < 2; i++) {
 		bytes = fill("10.0.0.2", "10.0.0.1", 3 * MSS);
-		assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, IPOIB_MTU), 0);
-		n = ipoib_cut_next(&cut, part);
+		assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, IPOIB_MTU), 0);
+		n = net_cut_next(&cut, part);
 		bench_puts(&peer, IPOIB_IPV4, part, n);
 		assert_true(rt_sim_step(net->rt));
 		if (i)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Checksums and segments of the host's that are left to the interface. */
-#include "ulp/ipoib/segment.h"
+#include "ulp/net/segment.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -10,14 +10,14 @@
 
 #define TCP_HEADER 20
 
-bool ipoib_is_large(const struct virtio_net_hdr *h)
+bool net_is_large(const struct virtio_net_hdr *h)
 {
 	return h->gso_type != VIRTIO_NET_HDR_GSO_NONE;
 }
 
 /* The field holds the sum of the pseudo-header. UDP has no checksum 0 (RFC 768): its
  * complement says the same. */
-int ipoib_fill_checksum(const struct virtio_net_hdr *h, u8 *packet, size_t bytes)
+int net_fill_checksum(const struct virtio_net_hdr *h, u8 *packet, size_t bytes)
 {
 	size_t start = h->csum_start, field = start + h->csum_offset;
 	u16 checksum;
@@ -31,7 +31,7 @@ int ipoib_fill_checksum(const struct virtio_net_hdr *h, u8 *packet, size_t bytes
 	return 0;
 }
 
-bool ipoib_checksum_is_plain(const struct virtio_net_hdr *h, const u8 *packet, size_t bytes)
+bool net_checksum_is_plain(const struct virtio_net_hdr *h, const u8 *packet, size_t bytes)
 {
 	size_t ip, field;
 
@@ -57,15 +57,15 @@ static bool is_tcp(const struct virtio_net_hdr *h, const u8 *packet, size_t byte
 	return type == VIRTIO_NET_HDR_GSO_TCPV6 && packet[0] >> 4 == 6 && h->csum_start >= 40;
 }
 
-int ipoib_cut_begin(struct ipoib_cut *c, const struct virtio_net_hdr *h, const u8 *packet,
-		    size_t bytes, size_t mtu)
+int net_cut_begin(struct net_cut *c, const struct virtio_net_hdr *h, const u8 *packet,
+		  size_t bytes, size_t mtu)
 {
 	size_t tcp_header;
 
 	if (!is_tcp(h, packet, bytes))
 		return -EINVAL;
 	tcp_header = (packet[h->csum_start + 12] >> 4) * 4u;
-	*c = (struct ipoib_cut){
+	*c = (struct net_cut){
 		.packet = packet,
 		.bytes = bytes,
 		.ip_header = h->csum_start,
@@ -78,19 +78,19 @@ int ipoib_cut_begin(struct ipoib_cut *c, const struct virtio_net_hdr *h, const u
 		       : 0;
 }
 
-bool ipoib_cut_is_plain(const struct ipoib_cut *c)
+bool net_cut_is_plain(const struct net_cut *c)
 {
 	size_t ip;
 
 	return wire_tcp_headers(c->packet, c->bytes, &ip) == c->headers;
 }
 
-bool ipoib_cut_is_done(const struct ipoib_cut *c)
+bool net_cut_is_done(const struct net_cut *c)
 {
 	return c->at == c->bytes;
 }
 
-size_t ipoib_cut_next(struct ipoib_cut *c, u8 *to)
+size_t net_cut_next(struct net_cut *c, u8 *to)
 {
 	size_t payload = MIN(c->mss, c->bytes - c->at);
 

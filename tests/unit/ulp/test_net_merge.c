@@ -10,15 +10,15 @@
 #include <cmocka.h>
 
 #include "wire/inet.h"
-#include "ulp/ipoib/merge.h"
+#include "ulp/net/merge.h"
 
 #define MSS	1000
 #define TCP	32 /* with 12 bytes of options */
 #define PUSHED	0x18
 
-static u8 large[IPOIB_LARGE_BYTES], part[2048];
-static struct ipoib_merge merge;
-static struct ipoib_cut cut;
+static u8 large[NET_LARGE_BYTES], part[2048];
+static struct net_merge merge;
+static struct net_cut cut;
 static struct virtio_net_hdr header;
 
 /* the host's packet with @payload bytes of data in segments of MSS. Return: its bytes */
@@ -42,7 +42,7 @@ static size_t fill(bool v4, size_t payload)
 		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM, .gso_size = MSS,
 		.gso_type = v4 ? VIRTIO_NET_HDR_GSO_TCPV4 : VIRTIO_NET_HDR_GSO_TCPV6,
 		.csum_start = (u16)ip, .csum_offset = 16};
-	assert_int_equal(ipoib_cut_begin(&cut, &header, large, bytes, sizeof(part)), 0);
+	assert_int_equal(net_cut_begin(&cut, &header, large, bytes, sizeof(part)), 0);
 	merge.count = 0;
 	return bytes;
 }
@@ -50,7 +50,7 @@ static size_t fill(bool v4, size_t payload)
 /* the packet that the host is given, in one piece */
 static const u8 *whole(void)
 {
-	static u8 packet[IPOIB_LARGE_BYTES];
+	static u8 packet[NET_LARGE_BYTES];
 	size_t at = merge.headers;
 
 	memcpy(packet, merge.header, at);
@@ -65,26 +65,26 @@ static const u8 *whole(void)
 /* @stay: segments stay where they were received; else each overwrites the one before */
 static void cut_and_merge(bool v4, size_t payload, bool stay)
 {
-	static u8 received[IPOIB_MERGED_MOST][2048];
+	static u8 received[NET_MERGED_MOST][2048];
 	size_t bytes = fill(v4, payload), n;
 	static u8 again[2048];
-	struct ipoib_cut second;
+	struct net_cut second;
 	u8 *to = received[0];
 
-	for (; (n = ipoib_cut_next(&cut, to)); to += stay ? sizeof(received[0]) : 0)
-		assert_true(ipoib_merge_add(&merge, to, n, false, stay));
+	for (; (n = net_cut_next(&cut, to)); to += stay ? sizeof(received[0]) : 0)
+		assert_true(net_merge_add(&merge, to, n, false, stay));
 	assert_int_equal(merge.count, (payload + MSS - 1) / MSS);
 	assert_int_equal(merge.bytes, bytes);
-	ipoib_merge_end(&merge, &header);
+	net_merge_end(&merge, &header);
 	assert_memory_equal(whole() + merge.headers, large + merge.headers, payload);
 	/* the host may cut it again, and has what was sent */
 	fill(v4, payload);
-	assert_int_equal(ipoib_cut_begin(&second, &header, whole(), bytes, sizeof(part)), 0);
-	while ((n = ipoib_cut_next(&cut, part))) {
-		assert_int_equal(ipoib_cut_next(&second, again), n);
+	assert_int_equal(net_cut_begin(&second, &header, whole(), bytes, sizeof(part)), 0);
+	while ((n = net_cut_next(&cut, part))) {
+		assert_int_equal(net_cut_next(&second, again), n);
 		assert_memory_equal(part, again, n);
 	}
-	assert_int_equal(ipoib_cut_next(&second, again), 0);
+	assert_int_equal(net_cut_next(&second, again), 0);
 }
 
 static void segments_are_put_together_as_they_were(void **state)
@@ -104,10 +104,10 @@ static void one_alone_stays_as_it_came(void **state)
 	size_t n;
 
 	fill(true, 700);
-	n = ipoib_cut_next(&cut, part);
+	n = net_cut_next(&cut, part);
 	memcpy(before, part, n);
-	assert_true(ipoib_merge_add(&merge, part, n, false, false));
-	ipoib_merge_end(&merge, &header);
+	assert_true(net_merge_add(&merge, part, n, false, false));
+	net_merge_end(&merge, &header);
 	assert_int_equal(merge.bytes, n);
 	assert_memory_equal(whole(), before, n);
 	assert_int_equal(header.flags | header.gso_type | header.gso_size, 0);
@@ -129,13 +129,13 @@ static bool appended(bool v4, size_t at, u8 value, bool sealed)
 	size_t ip = v4 ? 20 : 40, n;
 
 	fill(v4, 3 * MSS);
-	n = ipoib_cut_next(&cut, part);
-	assert_true(ipoib_merge_add(&merge, part, n, false, false));
-	n = ipoib_cut_next(&cut, part);
+	n = net_cut_next(&cut, part);
+	assert_true(net_merge_add(&merge, part, n, false, false));
+	n = net_cut_next(&cut, part);
 	part[at] ^= value;
 	if (sealed)
 		seal(ip, n);
-	return ipoib_merge_add(&merge, part, n, false, false);
+	return net_merge_add(&merge, part, n, false, false);
 }
 
 static void what_differs_is_not_appended(void **state)
@@ -183,10 +183,10 @@ static void a_checked_segment_is_not_verified_again(void **state)
 	size_t n;
 
 	fill(true, 3 * MSS);
-	n = ipoib_cut_next(&cut, part);
+	n = net_cut_next(&cut, part);
 	part[100] ^= 1;
-	assert_false(ipoib_merge_add(&merge, part, n, false, false));
-	assert_true(ipoib_merge_add(&merge, part, n, true, false));
+	assert_false(net_merge_add(&merge, part, n, false, false));
+	assert_true(net_merge_add(&merge, part, n, true, false));
 }
 
 static void nothing_follows_a_push_or_a_short_segment(void **state)
@@ -195,9 +195,9 @@ static void nothing_follows_a_push_or_a_short_segment(void **state)
 
 	for (int how = 0; how < 2; how++) {
 		fill(true, 3 * MSS);
-		n = ipoib_cut_next(&cut, part);
-		assert_true(ipoib_merge_add(&merge, part, n, false, false));
-		n = ipoib_cut_next(&cut, part);
+		n = net_cut_next(&cut, part);
+		assert_true(net_merge_add(&merge, part, n, false, false));
+		n = net_cut_next(&cut, part);
 		if (how) {
 			part[33] |= 8;
 		} else {
@@ -205,14 +205,14 @@ static void nothing_follows_a_push_or_a_short_segment(void **state)
 			put_be16(part + 2, (u16)n);
 		}
 		seal(20, n);
-		assert_true(ipoib_merge_add(&merge, part, n, false, false));
-		n = ipoib_cut_next(&cut, part);
+		assert_true(net_merge_add(&merge, part, n, false, false));
+		n = net_cut_next(&cut, part);
 		if (!how)
 			put_be32(part + 24, get_be32(part + 24) - 100);
 		seal(20, n);
-		assert_false(ipoib_merge_add(&merge, part, n, false, false));
+		assert_false(net_merge_add(&merge, part, n, false, false));
 		assert_int_equal(merge.count, 2);
-		ipoib_merge_end(&merge, &header);
+		net_merge_end(&merge, &header);
 		assert_int_equal(whole()[33], how ? PUSHED : 0x10);
 	}
 }
@@ -222,14 +222,14 @@ static void what_is_no_data_does_not_begin(void **state)
 	size_t n;
 
 	fill(true, MSS);
-	n = ipoib_cut_next(&cut, part);
+	n = net_cut_next(&cut, part);
 	for (size_t bytes = 0; bytes < n; bytes++) /* cut short */
-		assert_false(ipoib_merge_add(&merge, part, bytes, false, false));
+		assert_false(net_merge_add(&merge, part, bytes, false, false));
 	put_be16(part + 2, 20 + TCP); /* an acknowledgement */
 	seal(20, 20 + TCP);
-	assert_false(ipoib_merge_add(&merge, part, 20 + TCP, false, false));
+	assert_false(net_merge_add(&merge, part, 20 + TCP, false, false));
 	part[9] = IPPROTO_UDP;
-	assert_false(ipoib_merge_add(&merge, part, n, false, false));
+	assert_false(net_merge_add(&merge, part, n, false, false));
 	assert_int_equal(merge.count, 0);
 }
 
@@ -239,14 +239,14 @@ static void a_packet_has_64_kib_at_most(void **state)
 	size_t n;
 
 	fill(true, MSS);
-	n = ipoib_cut_next(&cut, part);
+	n = net_cut_next(&cut, part);
 	part[33] = 0x10;
 	do {
 		put_be32(part + 24, seq);
 		seal(20, n);
 		seq += MSS;
-	} while (ipoib_merge_add(&merge, part, n, false, false));
-	assert_int_equal(merge.count, (IPOIB_LARGE_BYTES - 20 - TCP) / MSS);
+	} while (net_merge_add(&merge, part, n, false, false));
+	assert_int_equal(merge.count, (NET_LARGE_BYTES - 20 - TCP) / MSS);
 }
 
 static size_t fill_udp(bool v4, size_t payload, u8 mark)
@@ -277,11 +277,11 @@ static void datagrams_of_one_length_are_merged(void **state)
 	for (int v4 = 0; v4 < 2; v4++) {
 		size_t ip = v4 ? 20 : 40;
 
-		merge = (struct ipoib_merge){0};
+		merge = (struct net_merge){0};
 		for (u8 i = 0; i < 64; i++)
-			assert_true(ipoib_merge_add(&merge, part, fill_udp(v4, 100, i + 1), false, false));
-		assert_false(ipoib_merge_add(&merge, part, fill_udp(v4, 100, 65), false, false));
-		ipoib_merge_end(&merge, &header);
+			assert_true(net_merge_add(&merge, part, fill_udp(v4, 100, i + 1), false, false));
+		assert_false(net_merge_add(&merge, part, fill_udp(v4, 100, 65), false, false));
+		net_merge_end(&merge, &header);
 		assert_int_equal(header.gso_type, 5);
 		assert_int_equal(header.gso_size, 100);
 		assert_int_equal(header.csum_start, ip);
@@ -297,26 +297,26 @@ static void other_datagrams_are_not(void **state)
 {
 	size_t n;
 
-	merge = (struct ipoib_merge){0};
-	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 100, 1), false, false));
-	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 101, 1), false, false)); /* longer */
+	merge = (struct net_merge){0};
+	assert_true(net_merge_add(&merge, part, fill_udp(true, 100, 1), false, false));
+	assert_false(net_merge_add(&merge, part, fill_udp(true, 101, 1), false, false)); /* longer */
 	n = fill_udp(true, 100, 1);
 	part[21]++; /* of another port, and so of a wrong checksum */
-	assert_false(ipoib_merge_add(&merge, part, n, false, false));
+	assert_false(net_merge_add(&merge, part, n, false, false));
 	put_be16(part + 26, (u16)(get_be16(part + 26) - 1));
-	assert_false(ipoib_merge_add(&merge, part, n, false, false));
-	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1), false, false)); /* the last one */
-	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1), false, false));
-	merge = (struct ipoib_merge){0};
+	assert_false(net_merge_add(&merge, part, n, false, false));
+	assert_true(net_merge_add(&merge, part, fill_udp(true, 99, 1), false, false)); /* the last one */
+	assert_false(net_merge_add(&merge, part, fill_udp(true, 99, 1), false, false));
+	merge = (struct net_merge){0};
 	n = fill_udp(true, 100, 1);
 	put_be16(part + 26, 0); /* without a checksum */
-	assert_false(ipoib_merge_may_begin(part, n));
+	assert_false(net_merge_may_begin(part, n));
 	n = fill_udp(true, 100, 1);
 	part[16] = 239; /* to a group */
-	assert_false(ipoib_merge_may_begin(part, n));
-	assert_false(ipoib_merge_may_begin(part, fill_udp(true, 0, 1)));
-	assert_true(ipoib_merge_may_begin(part, fill_udp(false, 1, 1)));
-	assert_false(ipoib_merge_may_begin(part, 27));
+	assert_false(net_merge_may_begin(part, n));
+	assert_false(net_merge_may_begin(part, fill_udp(true, 0, 1)));
+	assert_true(net_merge_may_begin(part, fill_udp(false, 1, 1)));
+	assert_false(net_merge_may_begin(part, 27));
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Received TCP segments, or datagrams of UDP of one length, become one large packet. */
-#include "ulp/ipoib/merge.h"
+#include "ulp/net/merge.h"
 
 #include <netinet/in.h>
 #include <string.h>
@@ -81,19 +81,19 @@ static bool has_right_checksum(const u8 *packet, size_t bytes)
 	return !wire_inet_fold(wire_inet_sum(packet + ip, bytes - ip, pseudo_sum(packet, bytes - ip)));
 }
 
-bool ipoib_merge_is_udp(const u8 *packet)
+bool net_merge_is_udp(const u8 *packet)
 {
 	return protocol_of(packet) == IPPROTO_UDP;
 }
 
-bool ipoib_merge_may_begin(const u8 *packet, size_t bytes)
+bool net_merge_may_begin(const u8 *packet, size_t bytes)
 {
-	return 2 * bytes <= IPOIB_LARGE_BYTES && headers_of(packet, bytes);
+	return 2 * bytes <= NET_LARGE_BYTES && headers_of(packet, bytes);
 }
 
 /* Do the headers differ in nothing but length, identification, sequence number, PSH, window
  * and checksums? */
-static bool is_same_flow(const struct ipoib_merge *m, const u8 *packet)
+static bool is_same_flow(const struct net_merge *m, const u8 *packet)
 {
 	const u8 *tcp = packet + m->ip_header, *own = m->header + m->ip_header;
 	bool same_ip = wire_inet_is_v4(packet) ?
@@ -111,7 +111,7 @@ static bool is_same_flow(const struct ipoib_merge *m, const u8 *packet)
 }
 
 /* Payloads that are copied lie one behind the other, so they are one part. */
-static void append_copy(struct ipoib_merge *m, const u8 *payload, size_t bytes)
+static void append_copy(struct net_merge *m, const u8 *payload, size_t bytes)
 {
 	u8 *to = m->copied + m->bytes - m->headers;
 	struct iovec *last = m->num_parts ? &m->part[m->num_parts - 1] : NULL;
@@ -123,7 +123,7 @@ static void append_copy(struct ipoib_merge *m, const u8 *payload, size_t bytes)
 		m->part[m->num_parts++] = (struct iovec){to, bytes};
 }
 
-static void append(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool stays)
+static void append(struct net_merge *m, const u8 *packet, size_t bytes, bool stays)
 {
 	u8 *payload = (u8 *)(uintptr_t)packet + m->headers;
 	size_t payload_bytes = bytes - m->headers;
@@ -135,7 +135,7 @@ static void append(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool s
 		append_copy(m, payload, payload_bytes);
 	m->bytes += payload_bytes;
 	m->count++;
-	m->whole = payload_bytes < m->mss || m->count == IPOIB_MERGED_MOST;
+	m->whole = payload_bytes < m->mss || m->count == NET_MERGED_MOST;
 	if (protocol_of(packet) == IPPROTO_UDP) {
 		m->whole |= m->count == DATAGRAMS_MOST;
 		return;
@@ -146,12 +146,12 @@ static void append(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool s
 	m->whole |= push != 0;
 }
 
-bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool checked,
-		     bool stays)
+bool net_merge_add(struct net_merge *m, const u8 *packet, size_t bytes, bool checked,
+		   bool stays)
 {
 	size_t headers;
 
-	if (m->count && (m->whole || m->bytes + bytes - m->headers > IPOIB_LARGE_BYTES ||
+	if (m->count && (m->whole || m->bytes + bytes - m->headers > NET_LARGE_BYTES ||
 			 packet[0] >> 4 != m->header[0] >> 4))
 		return false;
 	headers = headers_of(packet, bytes);
@@ -172,7 +172,7 @@ bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes, bool
 	return true;
 }
 
-void ipoib_merge_end(struct ipoib_merge *m, struct virtio_net_hdr *h)
+void net_merge_end(struct net_merge *m, struct virtio_net_hdr *h)
 {
 	bool v4 = wire_inet_is_v4(m->header);
 	bool udp = protocol_of(m->header) == IPPROTO_UDP;

@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 
 #include "wire/inet.h"
-#include "ulp/ipoib/segment.h"
+#include "ulp/net/segment.h"
 
 #define MTU  2044
 #define DATA 5000
@@ -59,11 +59,11 @@ static void assert_checksums(const u8 *p, size_t bytes)
 static void parts_are_the_segment(bool v4)
 {
 	size_t bytes = make(v4), ip = v4 ? 20 : 40, n, done = 0;
-	struct ipoib_cut cut;
+	struct net_cut cut;
 	int parts = 0;
 
-	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, MTU), 0);
-	while ((n = ipoib_cut_next(&cut, part))) {
+	assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, MTU), 0);
+	while ((n = net_cut_next(&cut, part))) {
 		bool last = done + (n - ip - 20) == DATA;
 
 		assert_true(n <= MTU);
@@ -100,30 +100,30 @@ static void what_is_no_segment_is_refused(void **state)
 	} wrong[] = {{0, 0x65}, {0, 0x46}, {9, IPPROTO_UDP}, {32, 4 << 4}};
 	size_t bytes = make(true);
 	struct virtio_net_hdr good = header;
-	struct ipoib_cut cut;
+	struct net_cut cut;
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		make(true);
 		packet[wrong[i].at] = wrong[i].value;
-		assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
+		assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
 	}
 	make(true);
 	header.gso_size = 0;
-	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
+	assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
 	header.gso_size = MTU - 39; /* a byte more than fits */
-	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
+	assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
 	header.gso_size = MTU - 40;
-	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, MTU), 0);
+	assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, MTU), 0);
 	header.csum_start = 0xffff;
-	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
+	assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
 	header = good;
 	header.flags = 0;
-	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
+	assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
 	header = good;
 	header.gso_type = VIRTIO_NET_HDR_GSO_UDP;
-	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
-	assert_int_equal(ipoib_cut_begin(&cut, &good, packet, 39, MTU), -EINVAL);
-	assert_int_equal(ipoib_cut_begin(&cut, &good, packet, 40, MTU), -EINVAL);
+	assert_int_equal(net_cut_begin(&cut, &header, packet, bytes, MTU), -EINVAL);
+	assert_int_equal(net_cut_begin(&cut, &good, packet, 39, MTU), -EINVAL);
+	assert_int_equal(net_cut_begin(&cut, &good, packet, 40, MTU), -EINVAL);
 }
 
 /* RFC 1071, a 16-bit word at a time */
@@ -155,14 +155,14 @@ static void a_checksum_is_filled_in(void **state)
 
 	make(true);
 	put_be16(packet + 26, 0x1234); /* the pseudo-header's */
-	assert_int_equal(ipoib_fill_checksum(&(struct virtio_net_hdr){0}, packet, bytes), 0);
+	assert_int_equal(net_fill_checksum(&(struct virtio_net_hdr){0}, packet, bytes), 0);
 	assert_int_equal(get_be16(packet + 26), 0x1234);
-	assert_int_equal(ipoib_fill_checksum(&h, packet, bytes), 0);
+	assert_int_equal(net_fill_checksum(&h, packet, bytes), 0);
 	assert_int_equal(wire_inet_fold(wire_inet_sum(packet + 20, bytes - 20, 0x1234)), 0);
 	h.csum_offset = 12; /* the field ends behind the packet */
-	assert_int_equal(ipoib_fill_checksum(&h, packet, bytes), -EINVAL);
+	assert_int_equal(net_fill_checksum(&h, packet, bytes), -EINVAL);
 	h.csum_start = 0xffff;
-	assert_int_equal(ipoib_fill_checksum(&h, packet, bytes), -EINVAL);
+	assert_int_equal(net_fill_checksum(&h, packet, bytes), -EINVAL);
 }
 
 static void a_checksum_of_zero_is_written_as_its_complement(void **state)
@@ -170,7 +170,7 @@ static void a_checksum_of_zero_is_written_as_its_complement(void **state)
 	struct virtio_net_hdr h = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM, .csum_offset = 0};
 	u8 bytes[4] = {0, 0, 0xff, 0xff};
 
-	assert_int_equal(ipoib_fill_checksum(&h, bytes, sizeof(bytes)), 0);
+	assert_int_equal(net_fill_checksum(&h, bytes, sizeof(bytes)), 0);
 	assert_int_equal(get_be16(bytes), 0xffff);
 }
 
