@@ -8,8 +8,6 @@
 #include "ulp/eth/private.h"
 #include "ulp/net/tun.h"
 
-#define OFFLOADS (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN)
-
 static const struct ib_client eth_client;
 
 /** struct eth_device - the interfaces of a device; the client data */
@@ -59,7 +57,7 @@ unsigned int eth_ifindex(const struct eth *eth)
 
 void eth_name(const struct eth *eth, char *name)
 {
-	net_tun_name(eth->tap_fd, name);
+	net_tun_name(eth->host.fd, name);
 }
 
 const struct eth_stats *eth_stats(const struct eth *eth)
@@ -75,7 +73,7 @@ static void follow_state(struct eth *eth)
 
 	if (ib_query_port(eth->device, eth->port_num, &port))
 		return;
-	net_tun_set_carrier(eth->tap_fd, port.state == IB_PORT_ACTIVE);
+	net_tun_set_carrier(eth->host.fd, port.state == IB_PORT_ACTIVE);
 	trace_eth_interface(ETH_TRACE_AT(eth), eth->mtu, port.state == IB_PORT_ACTIVE ? "up" : "down");
 }
 
@@ -134,7 +132,7 @@ static void restart(struct rt_work *work)
 int eth_open(const struct eth_config *config)
 {
 	struct eth_device *d = ib_get_client_data(config->device, &eth_client);
-	int ret = net_tun_check(config->tap_fd, config->rtnl_fd, IFF_TAP, OFFLOADS);
+	int ret = net_tun_check(config->tap_fd, config->rtnl_fd, IFF_TAP);
 	struct eth *eth;
 
 	if (!ret && (!d || !rdma_is_port_valid(config->device, config->port_num)))
@@ -146,7 +144,7 @@ int eth_open(const struct eth_config *config)
 		return ret ? ret : -ENOMEM;
 	eth->device = config->device;
 	eth->port_num = config->port_num;
-	eth->tap_fd = config->tap_fd;
+	eth->host.fd = config->tap_fd;
 	eth->rtnl_fd = config->rtnl_fd;
 	eth->ifindex = config->ifindex;
 	rt_work_init(&eth->end, gone);
@@ -164,7 +162,7 @@ int eth_open(const struct eth_config *config)
 		follow_state(eth);
 		eth_rtnl_open(eth);
 	} else {
-		eth->tap_fd = eth->rtnl_fd = -1; /* they stay the caller's */
+		eth->host.fd = eth->rtnl_fd = -1; /* they stay the caller's */
 		eth_close(eth);
 	}
 	return ret;
@@ -215,10 +213,18 @@ static const struct ib_client eth_client = {
 
 int eth_init(struct rt *rt)
 {
-	return ib_register_client(rt, &eth_client);
+	int ret = eth_host_init(rt);
+
+	if (ret)
+		return ret;
+	ret = ib_register_client(rt, &eth_client);
+	if (ret)
+		eth_host_cleanup(rt);
+	return ret;
 }
 
 void eth_cleanup(struct rt *rt)
 {
 	ib_unregister_client(rt, &eth_client);
+	eth_host_cleanup(rt);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The host's end: a TAP device, whose frames have a virtio-net header each: the host leaves
- * checksums and the cutting of large TCP segments to us.
+ * checksums and the cutting of large TCP segments to us. What arrives is merged (net/arrivals.h).
  */
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -28,7 +28,7 @@ static ssize_t read_frame(struct eth_send *s, struct virtio_net_hdr *h)
 	struct iovec part[] = {{h, sizeof(*h)},
 			       {s->frame, sizeof(s->frame)},
 			       {large + sizeof(s->frame), sizeof(large) - sizeof(s->frame)}};
-	ssize_t n = net_tun_read(s->eth->tap_fd, part, ARRAY_SIZE(part));
+	ssize_t n = net_tun_read(s->eth->host.fd, part, ARRAY_SIZE(part));
 
 	return n > (ssize_t)sizeof(*h) ? n - (ssize_t)sizeof(*h) : MIN(n, 0);
 }
@@ -152,33 +152,70 @@ void eth_host_resume(struct eth *eth)
 
 /* --- for the host --- */
 
+static struct net_arrivals *arrivals_of(const struct eth *eth)
+{
+	return rt_local(eth->device->rt, RT_LOCAL_ETH);
+}
+
+static void delivered(struct net_host *host, bool taken, unsigned int packets, size_t bytes)
+{
+	struct eth *eth = container_of(host, struct eth, host);
+
+	if (taken) {
+		eth->stats.rx_packets += packets;
+		eth->stats.rx_bytes += bytes;
+	} else {
+		eth->stats.rx_dropped += packets;
+	}
+}
+
 void eth_received(struct eth *eth, const u8 *frame, size_t bytes)
 {
-	const struct virtio_net_hdr header = {.gso_type = VIRTIO_NET_HDR_GSO_NONE};
+	struct net_arrival in = {.packet = frame + WIRE_FRAME_MIN, .link_bytes = WIRE_FRAME_MIN};
+	u16 type;
 
 	if (bytes < WIRE_FRAME_MIN || bytes > frame_max(eth, frame)) {
 		eth->stats.rx_errors++;
 		eth->stats.rx_length_errors++;
 		return;
 	}
-	if (net_tun_write(eth->tap_fd, &header, frame, bytes)) {
-		eth->stats.rx_packets++;
-		eth->stats.rx_bytes += bytes;
-	} else {
-		eth->stats.rx_dropped++;
-	}
+	type = get_be16(frame + ETHER_TYPE_AT);
+	in.bytes = bytes - WIRE_FRAME_MIN;
+	in.is_ip = type == ETH_P_IP || type == ETH_P_IPV6; /* without a VLAN tag */
+	net_arrivals_deliver(arrivals_of(eth), &eth->host, &in);
 }
 
 /* --- coming and going --- */
 
+static void init_arrivals(struct rt *rt, void *arrivals)
+{
+	net_arrivals_init(arrivals, rt);
+}
+
+int eth_host_init(struct rt *rt)
+{
+	if (rt_local(rt, RT_LOCAL_ETH))
+		return -EEXIST;
+	return rt_local_get(rt, RT_LOCAL_ETH, sizeof(struct net_arrivals), init_arrivals) ? 0 : -ENOMEM;
+}
+
+void eth_host_cleanup(struct rt *rt)
+{
+	rt_local_free(rt, RT_LOCAL_ETH);
+}
+
 void eth_host_open(struct eth *eth)
 {
-	rt_io_init(eth->device->rt, &eth->tap_io, eth->tap_fd, readable);
+	eth->host.delivered = delivered;
+	net_host_open(&eth->host);
+	rt_io_init(eth->device->rt, &eth->tap_io, eth->host.fd, readable);
 	rt_io_watch(&eth->tap_io, true, false);
 }
 
 void eth_host_close(struct eth *eth)
 {
+	net_arrivals_flush(arrivals_of(eth), &eth->host);
+	net_arrivals_forget(arrivals_of(eth), &eth->host);
 	rt_io_watch(&eth->tap_io, false, false);
-	net_tun_close(eth->tap_fd);
+	net_tun_close(eth->host.fd);
 }

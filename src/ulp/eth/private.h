@@ -15,6 +15,7 @@
 #include "runtime/posix/rt_posix.h"
 #include "ulp/eth/eth.h"
 #include "ulp/eth/trace.h"
+#include "ulp/net/arrivals.h"
 #include "wire/frame.h"
 #include "wire/packet.h"
 
@@ -65,7 +66,7 @@ struct eth {
 	u8 mac[ETH_MAC_BYTES];
 	unsigned int mtu;
 	/* --- host.c --- */
-	int tap_fd;
+	struct net_host host;
 	struct rt_io tap_io;
 	bool host_waits; /* for room in the send queue */
 	/* --- rtnl.c --- */
@@ -113,11 +114,15 @@ void eth_post(struct eth_send *s);
 
 /* --- host.c --- */
 
+/** eth_host_init() - before the first interface of the fabric. 0; -EEXIST; -ENOMEM */
+int eth_host_init(struct rt *rt);
+/** eth_host_cleanup() - behind the last one */
+void eth_host_cleanup(struct rt *rt);
 void eth_host_open(struct eth *eth);
 void eth_host_close(struct eth *eth);
 /** eth_host_resume() - read what waits in the host's queue */
 void eth_host_resume(struct eth *eth);
-/** eth_received() - a frame for the host */
+/** eth_received() - a frame for the host, which is copied */
 void eth_received(struct eth *eth, const u8 *frame, size_t bytes);
 
 /* --- rtnl.c --- */

@@ -6,17 +6,14 @@
 #include <errno.h>
 #include <linux/if_tun.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 #include "ulp/ipoib/private.h"
-#include "ulp/net/merge.h"
 #include "ulp/net/segment.h"
 #include "ulp/net/tun.h"
 
-#define USO	    0x60 /* TUN_F_USO4 and TUN_F_USO6 */
-#define READ_FRAMES 64	    /* sent in a turn of the loop: a receiver takes more in one */
+#define READ_FRAMES 64	     /* sent in a turn of the loop: a receiver takes more in one */
 #define READ_BYTES  (128u << 10) /* and bytes: what is on its way stays in the caches */
 
 /* --- from the host --- */
@@ -121,7 +118,7 @@ static ssize_t read_packet(struct ipoib_send *s, struct virtio_net_hdr *h, u8 *l
 	struct iovec part[] = {{h, sizeof(*h)},
 			       {s->frame + IPOIB_ENCAP_BYTES, s->room},
 			       {large + s->room, NET_LARGE_BYTES - s->room}};
-	ssize_t n = net_tun_read(p->tun_fd, part, ARRAY_SIZE(part));
+	ssize_t n = net_tun_read(p->host.fd, part, ARRAY_SIZE(part));
 
 	return n > (ssize_t)sizeof(*h) ? n - (ssize_t)sizeof(*h) : MIN(n, 0);
 }
@@ -215,36 +212,15 @@ void ipoib_host_resume(struct ipoib *p)
 
 /* --- for the host --- */
 
-/* What arrives in a burst is merged, of one interface of the fabric at a time. An engine takes few packets
- * when it has its turn, so what is merged stays until the loop has run its work FLUSH_AFTER times and
- * brought no more of it. Datagrams stay in their receives, which are posted again thereafter. */
-#define FLUSH_AFTER 8
-
-/** struct ipoib_arrivals - of a fabric */
-struct ipoib_arrivals {
-	struct ipoib *owner; /* of what is in it */
-	unsigned int rounds; /* of work since the last packet */
-	struct rt_work flush;
-	struct net_merge merge;
-	unsigned int num_kept;
-	struct ipoib_receive *kept[NET_MERGED_MOST]; /* that have parts of @merge */
-};
-
-static struct ipoib_arrivals *arrivals_of(const struct ipoib *p)
+static struct net_arrivals *arrivals_of(const struct ipoib *p)
 {
 	return rt_local(p->device->rt, RT_LOCAL_IPOIB);
 }
 
-/* Its checksums are there, and the host verifies them. */
-static bool write_packet(struct ipoib *p, const u8 *packet, size_t bytes)
+static void delivered(struct net_host *host, bool taken, unsigned int packets, size_t bytes)
 {
-	const struct virtio_net_hdr header = {.gso_type = VIRTIO_NET_HDR_GSO_NONE};
+	struct ipoib *p = container_of(host, struct ipoib, host);
 
-	return net_tun_write(p->tun_fd, &header, packet, bytes);
-}
-
-static void count_delivered(struct ipoib *p, bool taken, unsigned int packets, size_t bytes)
-{
 	if (taken) {
 		p->stats.rx_packets += packets;
 		p->stats.rx_bytes += bytes;
@@ -253,86 +229,14 @@ static void count_delivered(struct ipoib *p, bool taken, unsigned int packets, s
 	}
 }
 
-/* for the host, behind @h */
-static bool write_merged(struct ipoib *p, const struct virtio_net_hdr *h, const struct net_merge *m)
+static void release(struct net_host *host, void *const *receive, unsigned int num)
 {
-	struct iovec part[2 + NET_MERGED_MOST] = {
-		[1] = {(void *)(uintptr_t)m->header, m->headers}};
-
-	memcpy(&part[2], m->part, m->num_parts * sizeof(*part));
-	return net_tun_write_parts(p->tun_fd, h, part, 2 + m->num_parts);
-}
-
-static void flush(struct ipoib_arrivals *a)
-{
-	struct net_merge *m = &a->merge;
-	struct ipoib *p = a->owner;
-	struct virtio_net_hdr header;
-
-	if (!m->count)
-		return;
-	net_merge_end(m, &header);
-	count_delivered(p, write_merged(p, &header, m), m->count,
-			m->bytes + (m->count - 1) * m->headers);
-	m->count = 0;
-	ipoib_receives_free(p, a->kept, a->num_kept);
-	a->num_kept = 0;
+	ipoib_receives_free(container_of(host, struct ipoib, host), receive, num);
 }
 
 void ipoib_host_flush(struct ipoib *p)
 {
-	struct ipoib_arrivals *a = arrivals_of(p);
-
-	if (a->owner == p)
-		flush(a);
-}
-
-static void flush_later(struct rt_work *work)
-{
-	struct ipoib_arrivals *a = container_of(work, struct ipoib_arrivals, flush);
-
-	if (a->merge.count && ++a->rounds < FLUSH_AFTER)
-		rt_work_queue(a->owner->device->rt, work);
-	else
-		flush(a);
-}
-
-/** struct arrival - a packet that was received */
-struct arrival {
-	const u8 *packet;
-	size_t bytes;
-	bool checked;		       /* its checksums are right */
-	struct ipoib_receive *receive; /* that has it, and may be kept; NULL: none */
-	bool kept;
-};
-
-/* Return: false: the packet is to be delivered by itself */
-static bool merge(struct ipoib_arrivals *a, struct ipoib *p, struct arrival *in)
-{
-	if (!net_merge_add(&a->merge, in->packet, in->bytes, in->checked, in->receive))
-		return false;
-	in->kept = in->receive;
-	if (in->kept)
-		a->kept[a->num_kept++] = in->receive;
-	a->owner = p;
-	a->rounds = 0;
-	rt_work_queue(p->device->rt, &a->flush);
-	return true;
-}
-
-/* What is not to be merged overtakes what other interfaces receive, but nothing of its own. */
-static void deliver(struct ipoib *p, struct arrival *in)
-{
-	struct ipoib_arrivals *a = arrivals_of(p);
-	bool mergeable = net_merge_may_begin(in->packet, in->bytes) &&
-			 (p->takes_udp || !net_merge_is_udp(in->packet));
-
-	if (mergeable && (!a->merge.count || a->owner == p) && merge(a, p, in))
-		return;
-	if (mergeable || a->owner == p)
-		flush(a);
-	if (!mergeable || !merge(a, p, in))
-		count_delivered(p, write_packet(p, in->packet, in->bytes), 1, in->bytes);
+	net_arrivals_flush(arrivals_of(p), &p->host);
 }
 
 /* The host knows no link addresses, and takes no message that has one. */
@@ -340,13 +244,14 @@ static void deliver_claim(struct ipoib *p, const struct ipoib_packet *packet,
 			  const struct ipoib_resolution *r)
 {
 	u8 message[IPOIB_ND_BYTES];
-	struct arrival in = {.packet = message};
+	struct net_arrival in = {.packet = message, .is_ip = true};
 
 	in.bytes = ipoib_put_nd(message, r->op, NULL, &packet->src, &packet->dst, &r->target_ip);
-	deliver(p, &in);
+	net_arrivals_deliver(arrivals_of(p), &p->host, &in);
 }
 
-static void received_ip(struct ipoib *p, struct arrival *in)
+/* Return: was its receive kept? */
+static bool received_ip(struct ipoib *p, const struct net_arrival *in)
 {
 	struct ipoib_resolution r;
 	struct ipoib_packet packet;
@@ -354,15 +259,16 @@ static void received_ip(struct ipoib *p, struct arrival *in)
 
 	if (!ret)
 		ret = ipoib_get_nd(&packet, &r);
-	if (ret == -ENOMSG) {
-		deliver(p, in);
-	} else if (ret) {
+	if (ret == -ENOMSG)
+		return net_arrivals_deliver(arrivals_of(p), &p->host, in);
+	if (ret) {
 		p->stats.rx_errors++;
 	} else {
 		ipoib_resolution(p, &r);
 		if (ipoib_conflict_is_hosts(p, &r, &packet.dst))
 			deliver_claim(p, &packet, &r);
 	}
+	return false;
 }
 
 static void received_arp(struct ipoib *p, const u8 *at, size_t bytes)
@@ -378,23 +284,23 @@ static void received_arp(struct ipoib *p, const u8 *at, size_t bytes)
 bool ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes, bool checked,
 		    struct ipoib_receive *receive)
 {
-	struct arrival in = {.packet = frame + IPOIB_ENCAP_BYTES,
-			     .bytes = bytes - IPOIB_ENCAP_BYTES,
-			     .checked = checked,
-			     .receive = receive};
+	struct net_arrival in = {.packet = frame + IPOIB_ENCAP_BYTES,
+				 .bytes = bytes - IPOIB_ENCAP_BYTES,
+				 .is_ip = true,
+				 .checked = checked,
+				 .receive = receive};
 
 	switch (get_be16(frame)) {
 	case IPOIB_IPV4:
 	case IPOIB_IPV6:
-		received_ip(p, &in);
-		break;
+		return received_ip(p, &in);
 	case IPOIB_ARP:
 		received_arp(p, in.packet, in.bytes);
 		break;
 	default:
 		p->stats.rx_errors++;
 	}
-	return in.kept;
+	return false;
 }
 
 /* @mtu: of the link that is too small; 0: nobody answers there */
@@ -413,7 +319,7 @@ static void put_error(struct ipoib_send *s, size_t mtu)
 		return;
 	bytes = mtu ? ipoib_put_too_big(message, ip, bytes, self, (u16)mtu) :
 		      ipoib_put_unreachable(message, ip, bytes, self);
-	if (bytes && !write_packet(s->ipoib, message, bytes))
+	if (bytes && !net_host_write(&s->ipoib->host, message, bytes))
 		s->ipoib->stats.rx_dropped++;
 }
 
@@ -431,22 +337,20 @@ void ipoib_too_big(struct ipoib_send *s, size_t mtu)
 
 void ipoib_set_carrier(struct ipoib *p, bool up)
 {
-	net_tun_set_carrier(p->tun_fd, up);
+	net_tun_set_carrier(p->host.fd, up);
 }
 
-static void init_arrivals(struct rt *rt, void *state)
+static void init_arrivals(struct rt *rt, void *arrivals)
 {
-	struct ipoib_arrivals *a = state;
-
-	rt_work_init(&a->flush, flush_later);
+	net_arrivals_init(arrivals, rt);
 }
 
 int ipoib_host_init(struct rt *rt)
 {
 	if (rt_local(rt, RT_LOCAL_IPOIB))
 		return -EEXIST;
-	return rt_local_get(rt, RT_LOCAL_IPOIB, sizeof(struct ipoib_arrivals), init_arrivals) ? 0 :
-												-ENOMEM;
+	return rt_local_get(rt, RT_LOCAL_IPOIB, sizeof(struct net_arrivals), init_arrivals) ? 0 :
+											      -ENOMEM;
 }
 
 void ipoib_host_cleanup(struct rt *rt)
@@ -456,23 +360,16 @@ void ipoib_host_cleanup(struct rt *rt)
 
 void ipoib_host_open(struct ipoib *p)
 {
-	/* Linux before 6.2 refuses the offload, and large datagrams of UDP that are written as well. It
-	 * is not asked for: the host would hand over such packets, too. */
-	p->takes_udp = !ioctl(p->tun_fd, TUNSETOFFLOAD, OFFLOADS | USO);
-	ioctl(p->tun_fd, TUNSETOFFLOAD, OFFLOADS);
-	rt_io_init(p->device->rt, &p->tun_io, p->tun_fd, readable);
+	p->host.delivered = delivered;
+	p->host.release = release;
+	net_host_open(&p->host);
+	rt_io_init(p->device->rt, &p->tun_io, p->host.fd, readable);
 	rt_io_watch(&p->tun_io, true, false);
 }
 
 void ipoib_host_close(struct ipoib *p)
 {
-	struct ipoib_arrivals *a = arrivals_of(p);
-
-	if (a->owner == p) {
-		a->owner = NULL;
-		a->merge.count = 0;
-		rt_work_cancel(&a->flush);
-	}
+	net_arrivals_forget(arrivals_of(p), &p->host);
 	rt_io_watch(&p->tun_io, false, false);
-	net_tun_close(p->tun_fd);
+	net_tun_close(p->host.fd);
 }

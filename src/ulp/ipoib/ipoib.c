@@ -190,7 +190,7 @@ static int open_parts(struct ipoib *p)
 int ipoib_open(const struct ipoib_config *config)
 {
 	struct ipoib_device *d = ib_get_client_data(config->device, &ipoib_client);
-	int ret = net_tun_check(config->tun_fd, config->rtnl_fd, IFF_TUN, OFFLOADS);
+	int ret = net_tun_check(config->tun_fd, config->rtnl_fd, IFF_TUN);
 	struct ipoib *p;
 
 	if (!ret && (!d || !rdma_is_port_valid(config->device, config->port_num)))
@@ -203,7 +203,7 @@ int ipoib_open(const struct ipoib_config *config)
 	p->device = config->device;
 	p->port_num = config->port_num;
 	p->pkey = config->pkey;
-	p->tun_fd = config->tun_fd;
+	p->host.fd = config->tun_fd;
 	p->rtnl_fd = config->rtnl_fd;
 	p->ifindex = config->ifindex;
 	INIT_LIST_HEAD(&p->groups);
@@ -226,7 +226,7 @@ int ipoib_open(const struct ipoib_config *config)
 	if (!ret)
 		ipoib_set_mtu(p);
 	if (ret) {
-		p->tun_fd = p->rtnl_fd = -1; /* they stay the caller's */
+		p->host.fd = p->rtnl_fd = -1; /* they stay the caller's */
 		ipoib_close(p);
 	}
 	return ret;

@@ -22,6 +22,7 @@
 #include "rdma/ib_cm.h"
 #include "runtime/posix/rt_posix.h"
 #include "ulp/ipoib/ipoib.h"
+#include "ulp/net/arrivals.h"
 
 #define IPOIB_BROADCAST_SCOPE 2 /* link-local */
 #define IPOIB_ADDRESSES_MAX   16
@@ -32,7 +33,6 @@
 #define IPOIB_SENDS_MOST      56  /* with the first receives, a completion queue of 64 */
 #define IPOIB_CONN_RECEIVES   8 /* of 64 KiB, when there is a connection */
 #define IPOIB_CONNS_MOST      1024 /* also those of peers, who may be hostile */
-#define OFFLOADS	      (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN)
 #define IPOIB_SENDS_OF_READ   IPOIB_SEGMENTS /* that must be free */
 
 struct ipoib_conn;
@@ -107,12 +107,11 @@ struct ipoib {
 	struct rt_work restart; /* the queue pair is in error */
 	struct ipoib_stats stats;
 	/* --- host.c --- */
-	int tun_fd;
+	struct net_host host;
 	unsigned int ifindex;
 	struct rt_io tun_io;
 	bool host_waits; /* for room in the send queue */
 	unsigned int num_begun; /* sends, in this turn of the loop: ipoib_send_alloc() */
-	bool takes_udp;	 /* merged datagrams: net_merge_is_udp() */
 	bool offloads;	 /* @qp takes IB_WR_LSO and IB_SEND_IP_CSUM */
 	/* --- rtnl.c, address.c, route.c --- */
 	int rtnl_fd;
@@ -196,8 +195,9 @@ u8 *ipoib_spare_frame(struct ipoib *p);
 /** ipoib_send_enlarge() - make room for NET_LARGE_BYTES, with any contents.
  *  Return: false: no memory */
 bool ipoib_send_enlarge(struct ipoib_send *s);
-/** ipoib_receives_free() - the host has what they had: post them again */
-void ipoib_receives_free(struct ipoib *p, struct ipoib_receive *const *receive, unsigned int num);
+/** ipoib_receives_free() - the host has what they had: post them again
+ *  @receive: each a struct ipoib_receive */
+void ipoib_receives_free(struct ipoib *p, void *const *receive, unsigned int num);
 /** ipoib_sent() - the completion of a send */
 void ipoib_sent(struct ib_cq *cq, struct ib_wc *wc);
 /** ipoib_longest() - bytes of the longest frame that leaves for @s */

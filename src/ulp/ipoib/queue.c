@@ -288,7 +288,7 @@ static void repost(struct ipoib_receive *r)
 		drop_receive(r);
 }
 
-void ipoib_receives_free(struct ipoib *p, struct ipoib_receive *const *receive, unsigned int num)
+void ipoib_receives_free(struct ipoib *p, void *const *receive, unsigned int num)
 {
 	p->num_kept -= num;
 	for (unsigned int i = 0; i < num; i++)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/if_tun.h>
 #include <linux/netlink.h>
 #include <net/if.h>
 #include <string.h>
@@ -23,7 +22,7 @@ static bool is_routing_socket(int fd)
 	       domain == AF_NETLINK && protocol == NETLINK_ROUTE;
 }
 
-int net_tun_check(int tun_fd, int rtnl_fd, int kind, unsigned int offloads)
+int net_tun_check(int tun_fd, int rtnl_fd, int kind)
 {
 	int header_bytes = sizeof(struct virtio_net_hdr), wanted = kind | IFF_NO_PI | IFF_VNET_HDR;
 	struct ifreq request = {.ifr_flags = 0};
@@ -32,7 +31,7 @@ int net_tun_check(int tun_fd, int rtnl_fd, int kind, unsigned int offloads)
 	    !is_routing_socket(rtnl_fd))
 		return -EINVAL;
 	if (ioctl(tun_fd, TUNSETVNETHDRSZ, &header_bytes) ||
-	    ioctl(tun_fd, TUNSETOFFLOAD, (unsigned long)offloads) ||
+	    ioctl(tun_fd, TUNSETOFFLOAD, (unsigned long)NET_OFFLOADS) ||
 	    fcntl(tun_fd, F_SETFL, O_RDWR | O_NONBLOCK))
 		return -errno;
 	return 0;

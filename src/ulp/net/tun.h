@@ -7,20 +7,23 @@
 #ifndef SOFTIB_ULP_NET_TUN_H
 #define SOFTIB_ULP_NET_TUN_H
 
+#include <linux/if_tun.h>
 #include <linux/virtio_net.h>
 #include <sys/uio.h>
 
 #include "base/types.h"
 
+/* what the host may leave to an interface: segment.h */
+#define NET_OFFLOADS (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN)
+
 /**
  * net_tun_check() - make sure of descriptors that a program handed over, which may be anything:
  * no other descriptor is read or written
  * @kind: IFF_TUN or IFF_TAP
- * @offloads: TUN_F_...: what the host may leave to the interface
- * Return: 0: the device does not block, and its packets have a struct virtio_net_hdr each;
- * -EINVAL they are something else; -errno
+ * Return: 0: the device does not block, its packets have a struct virtio_net_hdr each, and the host leaves
+ * NET_OFFLOADS to the interface; -EINVAL they are something else; -errno
  */
-int net_tun_check(int tun_fd, int rtnl_fd, int kind, unsigned int offloads);
+int net_tun_check(int tun_fd, int rtnl_fd, int kind);
 
 /** net_tun_name() - the device's name now, of IFNAMSIZ bytes; "" if it was deleted */
 void net_tun_name(int tun_fd, char *name);

@@ -167,8 +167,8 @@ static void run(void)
 	rt_sim_run_for(bench.net->rt, NSEC_PER_MSEC);
 }
 
-/* a frame comes from the fabric */
-static void arrives(const void *frame, size_t bytes)
+/* a frame comes from the fabric, in a burst */
+static void lands(const void *frame, size_t bytes)
 {
 	struct net_qp *qp = raw_qp();
 	unsigned int i = qp->head++ % NET_RECEIVES;
@@ -179,6 +179,11 @@ static void arrives(const void *frame, size_t bytes)
 						     .opcode = IB_WC_RECV,
 						     .byte_len = (u32)bytes,
 						     .qp = &qp->ib});
+}
+
+static void arrives(const void *frame, size_t bytes)
+{
+	lands(frame, bytes);
 	run();
 }
 
@@ -210,14 +215,20 @@ static void host_sends(const void *frame, size_t bytes)
 	host_sends_with(&(struct virtio_net_hdr){0}, frame, bytes);
 }
 
-/* Return: bytes of a frame for the host; 0: none is there */
+/* @room: of @frame. Return: bytes of a frame for the host; 0: none is there */
+static size_t host_hears_with(struct virtio_net_hdr *header, u8 *frame, size_t room)
+{
+	struct iovec part[] = {{header, sizeof(*header)}, {frame, room}};
+	ssize_t n = readv(bench.tap, part, 2);
+
+	return n < 0 ? 0 : (size_t)n - sizeof(*header);
+}
+
 static size_t host_hears(u8 frame[ETH_FRAME_MAX])
 {
 	struct virtio_net_hdr header;
-	struct iovec part[] = {{&header, sizeof(header)}, {frame, ETH_FRAME_MAX}};
-	ssize_t n = readv(bench.tap, part, 2);
 
-	return n < 0 ? 0 : (size_t)n - sizeof(header);
+	return host_hears_with(&header, frame, ETH_FRAME_MAX);
 }
 
 /* @tagged: with a tag of VLAN 5 */
@@ -502,6 +513,96 @@ static void large_segments_are_cut_behind_their_header(void **state)
 	assert_int_equal(stats()->tx_errors, 0);
 }
 
+enum { MSS = 1460, PARTS = 10 };
+
+/* The host sends a large segment, which is cut into PARTS: bench.sent. Return: bytes of its frame */
+static size_t send_segment(u8 *frame, bool tagged)
+{
+	u16 ip = tagged ? 18 : 14;
+	size_t bytes = put_segment(frame, PARTS * MSS, tagged);
+	const struct virtio_net_hdr header = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+					      .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+					      .gso_size = MSS,
+					      .hdr_len = (u16)(ip + 40),
+					      .csum_start = (u16)(ip + 20),
+					      .csum_offset = 16};
+
+	put_be16(frame + ip + 6, 0x4000); /* don't fragment */
+	frame[ip + 33] = 0x10;		  /* ACK */
+	bench.num_sent = 0;
+	host_sends_with(&header, frame, bytes);
+	assert_int_equal(bench.num_sent, PARTS);
+	return bytes;
+}
+
+static void what_was_cut_is_put_together(void **state)
+{
+	static u8 frame[70000], heard[70000];
+	size_t bytes = send_segment(frame, false), received = 0;
+	struct virtio_net_hdr h;
+
+	for (int i = 0; i < PARTS; i++) {
+		lands(bench.sent[i].at, bench.sent[i].bytes);
+		received += bench.sent[i].bytes;
+	}
+	run();
+	assert_int_equal(host_hears_with(&h, heard, sizeof(heard)), bytes);
+	assert_memory_equal(heard, frame, 14);
+	assert_memory_equal(heard + 54, frame + 54, PARTS * MSS);
+	assert_int_equal(h.flags, VIRTIO_NET_HDR_F_NEEDS_CSUM);
+	assert_int_equal(h.gso_type, VIRTIO_NET_HDR_GSO_TCPV4);
+	assert_int_equal(h.gso_size, MSS);
+	assert_int_equal(h.hdr_len, 54);
+	assert_int_equal(h.csum_start, 34);
+	assert_int_equal(host_hears_with(&h, heard, sizeof(heard)), 0);
+	assert_int_equal(stats()->rx_packets, PARTS);
+	assert_int_equal(stats()->rx_bytes, received);
+}
+
+/* frames of another station, of another type, or with a VLAN tag */
+static void different_ethernet_headers_are_not_merged(void **state)
+{
+	static u8 frame[70000], heard[ETH_FRAME_MAX];
+	struct virtio_net_hdr h;
+
+	for (int other = 0; other < 2; other++) {
+		send_segment(frame, false);
+		bench.sent[1].at[11] ^= !other; /* its source */
+		for (int i = 0; i < 2; i++) {
+			put_be16(bench.sent[i].at + 12, other ? 0x88b5 : 0x0800);
+			lands(bench.sent[i].at, bench.sent[i].bytes);
+		}
+		run();
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(host_hears_with(&h, heard, sizeof(heard)), bench.sent[i].bytes);
+			assert_memory_equal(heard, bench.sent[i].at, bench.sent[i].bytes);
+			assert_int_equal(h.flags | h.gso_type, 0);
+		}
+	}
+	send_segment(frame, true);
+	for (int i = 0; i < PARTS; i++)
+		lands(bench.sent[i].at, bench.sent[i].bytes);
+	run();
+	for (int i = 0; i < PARTS; i++) {
+		assert_int_equal(host_hears(heard), bench.sent[i].bytes);
+		assert_memory_equal(heard, bench.sent[i].at, bench.sent[i].bytes);
+	}
+}
+
+/* The interface ends while a frame waits for others: the host gets it. */
+static void what_was_kept_is_the_hosts_when_the_interface_ends(void **state)
+{
+	static u8 frame[70000], heard[ETH_FRAME_MAX];
+
+	send_segment(frame, false);
+	lands(bench.sent[0].at, bench.sent[0].bytes);
+	eth_queue_poll(eth_find(bench.device, 1)); /* it is taken up, and nothing else */
+	assert_int_equal(host_hears(heard), 0);
+	eth_close(eth_find(bench.device, 1));
+	assert_int_equal(host_hears(heard), bench.sent[0].bytes);
+	assert_memory_equal(heard, bench.sent[0].at, bench.sent[0].bytes);
+}
+
 /* The kernel keeps what a full send queue has no room for, and drops what exceeds its own. */
 static void a_full_send_queue_holds_up_the_host(void **state)
 {
@@ -653,6 +754,9 @@ int main(void)
 		CASE(what_is_too_long_or_too_short_is_counted),
 		CASE(a_header_that_lies),
 		CASE(large_segments_are_cut_behind_their_header),
+		CASE(what_was_cut_is_put_together),
+		CASE(different_ethernet_headers_are_not_merged),
+		CASE(what_was_kept_is_the_hosts_when_the_interface_ends),
 		CASE(a_full_send_queue_holds_up_the_host),
 		CASE(what_the_host_does_not_take_is_counted),
 		CASE(a_failed_queue_pair_is_restarted),
