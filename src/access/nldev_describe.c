@@ -41,7 +41,7 @@ void nldev_put_device(struct nl_out *out, struct ib_device *device)
 /* Append the network interface of a port of RoCE, if it has one. */
 static void put_interface(struct nl_out *out, struct ib_device *device, u32 port_num)
 {
-	const struct eth *eth = eth_find(device, port_num);
+	const struct eth *eth = eth_find(device, port_num, 0);
 	char name[IFNAMSIZ] = "";
 
 	if (eth)

@@ -18,6 +18,7 @@ struct control_ops {
 	const char *topology; /* the argument that described the topology; may be NULL */
 	uint32_t min_ack_timeout_us; /* hca_set_min_ack_timeout() */
 	const struct topo_plan *addresses; /* the address plan; NULL: none */
+	const struct fab_vlans *vlans;	   /* those of the plan; NULL: none */
 	const char *profile; /* name of the adapters' profile; NULL: none */
 	const char *profile_less; /* the limits of the profile that they do not reach: profile_apply() */
 	const char *polled; /* nodes whose adapters are polled, as given; NULL: none */

@@ -19,7 +19,7 @@ static const char *why(int error)
 		return "\"eth_open\" needs two descriptors: a TAP device without packet information "
 		       "and with virtio-net headers, and a routing socket";
 	case -EEXIST:
-		return "the port has an interface already: delete its device";
+		return "the port has such an interface already: delete its device";
 	case -EOPNOTSUPP:
 		return "it is a port of InfiniBand, which has an IP interface by \"ipoib_open\"";
 	default:
@@ -38,15 +38,24 @@ static void put_interface(struct json_object *o, const struct eth *eth)
 	control_put_number(o, "mtu", eth_mtu(eth));
 }
 
+/* Return: "vlan", the id; 0: the untagged interface; -2: (answered) */
+static int64_t vlan_of(struct control_request *req)
+{
+	int64_t vlan = control_number(req, "vlan", ETH_VLAN_ID);
+
+	return vlan == -1 ? 0 : vlan;
+}
+
 bool control_op_eth_open(struct control_request *req)
 {
-	int64_t ifindex = control_number(req, "ifindex", INT32_MAX);
+	int64_t ifindex = control_number(req, "ifindex", INT32_MAX), vlan = vlan_of(req);
 	struct eth_config config = {.tap_fd = req->fd[FD_TAP], .rtnl_fd = req->fd[FD_RTNL]};
 	int ret = -EINVAL;
 
-	if (ifindex == -2 || !control_adapter_port(req, &config.device, &config.port_num))
+	if (ifindex == -2 || vlan == -2 || !control_adapter_port(req, &config.device, &config.port_num))
 		return true;
 	config.ifindex = (unsigned int)ifindex;
+	config.vlan_id = (u16)vlan;
 	if (ifindex > 0 && config.tap_fd >= 0 && config.rtnl_fd >= 0)
 		ret = eth_open(&config);
 	if (ret) {
@@ -54,7 +63,7 @@ bool control_op_eth_open(struct control_request *req)
 		return true;
 	}
 	req->fd[FD_TAP] = req->fd[FD_RTNL] = -1;
-	put_interface(req->out, eth_find(config.device, config.port_num));
+	put_interface(req->out, eth_find(config.device, config.port_num, config.vlan_id));
 	control_put_number(req->out, "segments", ETH_SEGMENTS);
 	return true;
 }
@@ -62,13 +71,14 @@ bool control_op_eth_open(struct control_request *req)
 bool control_op_eth(struct control_request *req)
 {
 	const struct eth_stats *stats;
+	int64_t vlan = vlan_of(req);
 	struct ib_device *device;
 	struct eth *eth;
 	u32 port;
 
-	if (!control_adapter_port(req, &device, &port))
+	if (vlan == -2 || !control_adapter_port(req, &device, &port))
 		return true;
-	eth = eth_find(device, port);
+	eth = eth_find(device, port, (u16)vlan);
 	if (!eth) {
 		control_fail(req, "%s has no Ethernet interface on port %u: 'softib up --net node' "
 			     "gives one to each port of Ethernet", device->node_name, port);

@@ -127,37 +127,62 @@ static const char *link_local_of(const struct fabric *fab, const struct topo_nod
 	return text;
 }
 
-static struct json_object *address_json(const struct topo_plan *plan, const struct fabric *fab,
-					const struct topo_node *nd, unsigned port)
+/* the interface of a port, or with @v that of its planned VLAN number @v */
+static struct json_object *address_json(const struct control_ops *ops, const struct fabric *fab,
+					const struct topo_node *nd, unsigned port, unsigned v)
 {
 	struct json_object *o = json_object_new_object();
 	unsigned number = nd->number, of_node = nd->ports_before + port;
+	unsigned network = topo_plan_network(ops->addresses, of_node, v);
 	char text[TOPO_PLAN_BYTES];
+	int n;
 
-	snprintf(text, sizeof(text), "%s%u", nd->port[port].ethernet ? "eth" : "ib", of_node - 1);
+	n = snprintf(text, sizeof(text), "%s%u", nd->port[port].ethernet ? "eth" : "ib", of_node - 1);
+	if (v)
+		snprintf(text + n, sizeof(text) - (size_t)n, ".%u", ops->vlans->id[v - 1]);
 	control_put_text(o, "interface", text);
 	if (nd->port[port].ethernet)
 		control_put_text(o, "link_layer", "Ethernet");
+	if (v)
+		control_put_number(o, "vlan", ops->vlans->id[v - 1]);
 	control_put_text(o, "adapter", nd->name);
 	snprintf(text, sizeof(text), "softib%u", nd->device);
 	control_put_text(o, "device", text);
 	control_put_number(o, "port", port);
-	control_put_text(o, "ipv4", topo_plan_ipv4(plan, number, of_node, text));
-	control_put_text(o, "ipv6", topo_plan_ipv6(plan, number, of_node, text));
+	control_put_text(o, "ipv4", topo_plan_ipv4(ops->addresses, number, network, text));
+	control_put_text(o, "ipv6", topo_plan_ipv6(ops->addresses, number, network, text));
 	control_put_text(o, "link_local", link_local_of(fab, nd, (int)port, text));
 	return o;
 }
 
+/* Put the interfaces of planned VLANs of all ports of the host that adapter @node is in. */
+static void put_vlans(struct json_object *o, const struct control_ops *ops, const struct fabric *fab,
+		      int node)
+{
+	const struct topology *topo = fab_topology(fab);
+	struct json_object *list;
+
+	if (!ops->vlans || !ops->vlans->num)
+		return;
+	list = json_object_new_array();
+	for (int i = topo->node[node].host; i >= 0; i = topo->node[i].next)
+		for (unsigned port = 1; port <= topo->node[i].num_ports; port++)
+			for (unsigned v = 1; v <= ops->vlans->num; v++)
+				if (topo->node[i].port[port].ethernet && fab_vlans_has(ops->vlans, i, v))
+					json_object_array_add(list, address_json(ops, fab, &topo->node[i], port, v));
+	json_object_object_add(o, "vlans", list);
+}
+
 /* Put the addresses of all ports of the host that adapter @node is in. */
-static void put_addresses(struct json_object *o, const struct topo_plan *plan,
-			  const struct fabric *fab, int node)
+static void put_addresses(struct json_object *o, const struct control_ops *ops, const struct fabric *fab,
+			  int node)
 {
 	const struct topology *topo = fab_topology(fab);
 	struct json_object *list = json_object_new_array();
 
 	for (int i = topo->node[node].host; i >= 0; i = topo->node[i].next)
 		for (unsigned port = 1; port <= topo->node[i].num_ports; port++)
-			json_object_array_add(list, address_json(plan, fab, &topo->node[i], port));
+			json_object_array_add(list, address_json(ops, fab, &topo->node[i], port, 0));
 	json_object_object_add(o, "addresses", list);
 }
 
@@ -208,7 +233,7 @@ static void put_nodes(struct control_request *req, bool ports)
 	struct json_object *list = json_object_new_array();
 	bool detail = control_flag(req, "detail");
 	int only = control_node(req);
-	const struct topo_plan *plan = control_ops(req->control)->addresses;
+	const struct control_ops *ops = control_ops(req->control);
 
 	for (int i = 0; only != -2 && i < control_topology(req)->num_nodes; i++) {
 		const struct topo_node *nd = &control_topology(req)->node[i];
@@ -218,8 +243,10 @@ static void put_nodes(struct control_request *req, bool ports)
 		if (!control_concerns(req, only, i))
 			continue;
 		o = node_json(control_fabric(req->control), i, ports, detail);
-		if (plan && nd->kind == TOPO_CA)
-			put_addresses(o, plan, control_fabric(req->control), i);
+		if (ops->addresses && nd->kind == TOPO_CA) {
+			put_addresses(o, ops, control_fabric(req->control), i);
+			put_vlans(o, ops, control_fabric(req->control), i);
+		}
 		inode = control_namespaces_network(control_namespaces(req->control), i);
 		if (inode)
 			control_put_number(o, "network_namespace", inode);

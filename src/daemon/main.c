@@ -443,6 +443,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.topology = opt->topology,
 		.min_ack_timeout_us = opt->min_ack_timeout_us,
 		.addresses = &d->addresses,
+		.vlans = &d->vlans,
 		.net = opt->net,
 		.link_layer = !topo_has_link(d->topo, true)  ? "infiniband" :
 			      !topo_has_link(d->topo, false) ? "ethernet" : "mixed",

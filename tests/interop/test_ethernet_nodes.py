@@ -275,3 +275,67 @@ def test_nothing_is_left(user):
     wait_until(lambda: not holders(names), lambda: f"{holders(names)} hold namespaces")
     wait_until(lambda: not processes(str(fabric.home)), "its processes end")
     assert not mounted(str(fabric.home))
+
+
+@pytest.fixture(scope="module", name="vlans", params=users(), ids=lambda user: "nobody" if user else "self")
+def star_with_vlans(request):
+    """n3 is no member of VLAN 200."""
+    with Fabric("star:3", sm="none", user=request.param,
+                up_args=("--link-layer", "ethernet", "--net", "node", "--vlan", "100,200:n1+n2")) as fabric:
+        yield fabric
+
+
+def addresses_of(fabric, node):
+    """{interface: its addresses, without those of the link}"""
+    links = json.loads(on(fabric, node, "ip", "-json", "addr", "show"))
+    return {link["ifname"]: {each["local"] for each in link["addr_info"] if each["scope"] == "global"} for link in links}
+
+
+def test_interfaces_of_planned_vlans(vlans):
+    """--vlan: each member has an interface with the addresses of the plan, whose names are in /etc/hosts."""
+    ipv6 = "fd73:6f66:7469:620{}::{}".format
+    assert addresses_of(vlans, "n2") == {"lo": set(), "eth0": {"10.1.0.2", ipv6(1, 2)}, "eth0.100": {"10.2.0.2", ipv6(2, 2)},
+                                         "eth0.200": {"10.3.0.2", ipv6(3, 2)}}
+    assert set(addresses_of(vlans, "n3")) == {"lo", "eth0", "eth0.100"}
+    assert "8 Ethernet interfaces" in vlans.softib("status", "--fabric", "t")
+    for version in ("-4", "-6"):
+        for name in ("n2", "n2-eth0.100", "n2-eth0.200"):
+            assert " 0% packet loss" in on(vlans, "n1", "ping", version, "-c", "2", "-i", "0.2", "-W", "5", "-s", "5000", name)
+    assert " 0% packet loss" in on(vlans, "n1", "ping", "-c", "1", "-W", "5", LINK_LOCAL(2) + "%eth0.200")
+    lost = on(vlans, "n1", "sh", "-c", "ping -c 1 -W 1 -I eth0.200 10.3.0.3 || true")
+    assert "100% packet loss" in lost, lost
+    counters = {each["interface"]: each for each in vlans.json("eth", "--fabric", "t", "n2")}
+    assert set(counters) == {"eth0", "eth0.100", "eth0.200"} and counters["eth0.200"]["rx_packets"] >= 8, counters
+
+
+def test_programs_in_planned_vlans(vlans):
+    server = serve(vlans, "n2", 5307, "iperf3", "-s", "-p", "5307")
+    for args in (["-n", "8M"], ["-6", "-n", "8M", "-R"]):
+        done = json.loads(on(vlans, "n1", "iperf3", "--json", "-p", "5307", "-c", "n2-eth0.200", *args))
+        assert done["end"]["sum_received"]["bytes"] > 1 << 20, args
+    server.terminate()
+    for node, vlan in (("n1", 100), ("n2", 100), ("n1", 200)):  # addresses that the interfaces are given besides
+        on(vlans, node, "ip", "addr", "add", f"192.168.{vlan}.{node[1]}/24", "dev", f"eth0.{vlan}")
+        wait_until(lambda node=node, vlan=vlan: f"::ffff:192.168.{vlan}.{node[1]}, RoCE v2" in on(vlans, node, "ibv_devinfo", "-v"),
+                   "it has a GID")
+    for address in ("10.2.0.1", "10.3.0.1", "192.168.100.1"):
+        client = play(vlans, ["rping", "-s", "-a", address, "-V", "-C", 3],
+                      ["rping", "-c", "-a", address, "-v", "-V", "-C", 3], statuses=(0, 255))[1]
+        assert client.count("ping data: rdma-ping-") == 3, client
+
+
+def test_tags_of_planned_vlans(vlans):
+    """Frames of the interfaces have the tag on the wire, those of eth0 none."""
+    capture = vlans.home / "tags.pcapng"
+    process = subprocess.Popen([*vlans.user, vlans.program, "capture", "--fabric", "t", "-w", capture, "n1:1"],
+                               env=vlans.env, stderr=subprocess.PIPE, text=True)
+    vlans.running.append(process)
+    wait_until(lambda: capture.exists() and capture.stat().st_size, "the capture has begun")
+    for address in ("10.1.0.2", "10.2.0.2", "10.3.0.2"):
+        on(vlans, "n1", "ping", "-c", "1", address)
+    process.terminate()
+    process.wait(TIMEOUT)
+    out = tshark("-r", capture, "-Y", "icmp", "-T", "fields", "-e", "vlan.id", "-e", "ip.dst")
+    tags = {(tag, address) for tag, _, address in (line.partition("\t") for line in out.splitlines())}
+    assert tags == {("", "10.1.0.1"), ("", "10.1.0.2"), ("100", "10.2.0.1"), ("100", "10.2.0.2"), ("200", "10.3.0.1"),
+                    ("200", "10.3.0.2")}, tags

@@ -37,6 +37,8 @@ static void add_interface(struct json_object *list, const char *dir, const char 
 
 	request_text(req, "node", adapter);
 	request_number(req, "port", number_of(planned, "port"));
+	if (member_of(planned, "vlan"))
+		request_number(req, "vlan", number_of(planned, "vlan"));
 	answer = client_call_quiet(dir, req);
 	if (!answer || member_of(answer, "error")) {
 		json_object_put(answer);
@@ -50,6 +52,7 @@ static void add_interface(struct json_object *list, const char *dir, const char 
 /* Return: of all nodes, or of @name alone; the caller's; NULL (printed) */
 static struct json_object *ask(const char *dir, const char *name)
 {
+	static const char *const lists[] = {"addresses", "vlans"};
 	struct json_object *req = request("nodes"), *answer, *list, *nodes;
 
 	if (name)
@@ -59,10 +62,11 @@ static struct json_object *ask(const char *dir, const char *name)
 		return NULL;
 	list = json_object_new_array();
 	nodes = member_of(answer, "nodes");
-	for (size_t i = 0; i < count_of(nodes); i++) {
-		struct json_object *planned = member_of(item_of(nodes, i), "addresses");
+	for (size_t i = 0; i < count_of(nodes) * ARRAY_SIZE(lists); i++) {
+		struct json_object *node = item_of(nodes, i / ARRAY_SIZE(lists));
+		struct json_object *planned = member_of(node, lists[i % ARRAY_SIZE(lists)]);
 
-		if (strcmp(text_of(item_of(nodes, i), "host"), text_of(item_of(nodes, i), "name")))
+		if (strcmp(text_of(node, "host"), text_of(node, "name")))
 			continue; /* the node's first adapter lists those of all */
 		for (size_t p = 0; p < count_of(planned); p++)
 			add_interface(list, dir, text_of(item_of(planned, p), "adapter"),

@@ -261,8 +261,12 @@ int netdev_ipoib(const struct node_place *at, const char *adapter, unsigned port
 	return make(at, req, interface, IFF_TUN, begin_ipoib);
 }
 
-int netdev_ethernet(const struct node_place *at, const char *adapter, unsigned port,
+int netdev_ethernet(const struct node_place *at, const char *adapter, unsigned port, unsigned vlan,
 		    const char *interface)
 {
-	return make(at, request_of("eth_open", adapter, port), interface, IFF_TAP, begin_ethernet);
+	struct json_object *req = request_of("eth_open", adapter, port);
+
+	if (vlan)
+		request_number(req, "vlan", vlan);
+	return make(at, req, interface, IFF_TAP, begin_ethernet);
 }

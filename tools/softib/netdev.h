@@ -31,8 +31,9 @@ bool netdev_is_possible(void);
 int netdev_ipoib(const struct node_place *at, const char *adapter, unsigned port,
 		 unsigned pkey, const char *interface);
 
-/** netdev_ethernet() - the same for a port of Ethernet: a device with the port's MAC address */
-int netdev_ethernet(const struct node_place *at, const char *adapter, unsigned port,
+/** netdev_ethernet() - the same for a port of Ethernet: a device with the port's MAC address
+ *  @vlan: id of the VLAN whose frames it has; 0: the untagged ones */
+int netdev_ethernet(const struct node_place *at, const char *adapter, unsigned port, unsigned vlan,
 		    const char *interface);
 
 /* --- node_child.c: interfaces of further partitions, and the modes of all --- */

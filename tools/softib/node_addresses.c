@@ -80,10 +80,10 @@ int node_add_address(const char *interface, const char *text)
 		       : error;
 }
 
-int node_add_addresses(struct json_object *node)
+/* Return: 0; -errno */
+static int add_all(struct json_object *list)
 {
 	static const char *const kinds[] = {"ipv4", "ipv6", "link_local"};
-	struct json_object *list = member_of(node, "addresses");
 	int error = 0;
 
 	for (size_t i = 0; i < count_of(list) * ARRAY_SIZE(kinds) && !error; i++) {
@@ -93,6 +93,13 @@ int node_add_addresses(struct json_object *node)
 		error = node_add_address(text_of(each, "interface"), text_of(each, kind));
 	}
 	return error;
+}
+
+int node_add_addresses(struct json_object *node)
+{
+	int error = add_all(member_of(node, "addresses"));
+
+	return error ? error : add_all(member_of(node, "vlans"));
 }
 
 /* --- names ------------------------------------------------------------------- */
@@ -142,6 +149,9 @@ static int write_hosts(const char *path, struct json_object *nodes)
 
 		for (size_t a = 0; is_first && a < count_of(list); a++)
 			print_host(out, node, item_of(list, a), !a);
+		list = member_of(node, "vlans");
+		for (size_t a = 0; is_first && a < count_of(list); a++)
+			print_host(out, node, item_of(list, a), false);
 	}
 	copy_hosts(out);
 	fchmod(fileno(out), 0644);

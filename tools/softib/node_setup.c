@@ -68,25 +68,35 @@ static void mount_sysfs(void)
 	close(below);
 }
 
+/* Return: 0; -errno; -EPROTO (printed) */
+static int set_up_interface(const struct node_place *at, struct json_object *planned)
+{
+	const char *adapter = text_of(planned, "adapter"), *interface = text_of(planned, "interface");
+	unsigned port = (unsigned)number_of(planned, "port");
+
+	if (member_of(planned, "vlan"))
+		return netdev_ethernet(at, adapter, port, (unsigned)number_of(planned, "vlan"), interface);
+	if (member_of(planned, "link_layer"))
+		return netdev_ethernet(at, adapter, port, 0, interface);
+	return netdev_ipoib(at, adapter, port, WIRE_PKEY_DEFAULT, interface);
+}
+
 /* Without an interface of an adapter the node has its addresses all the same: what
  * keeps it from having one has been said, here or by who brought the fabric up. */
 static int set_up_interfaces(const struct node_place *at, struct json_object *node)
 {
-	struct json_object *list = member_of(node, "addresses");
+	static const char *const lists[] = {"addresses", "vlans"};
 
-	for (size_t i = 0; netdev_is_possible() && i < count_of(list); i++) {
-		struct json_object *each = item_of(list, i);
-		unsigned port = (unsigned)number_of(each, "port");
-		int error;
+	for (size_t l = 0; netdev_is_possible() && l < ARRAY_SIZE(lists); l++) {
+		struct json_object *list = member_of(node, lists[l]);
 
-		error = member_of(each, "link_layer") ?
-				netdev_ethernet(at, text_of(each, "adapter"), port,
-						text_of(each, "interface")) :
-				netdev_ipoib(at, text_of(each, "adapter"), port, WIRE_PKEY_DEFAULT,
-					     text_of(each, "interface"));
-		if (error && error != -EPROTO)
-			complain("%s has no %s: %s", at->node, text_of(each, "interface"),
-				 strerror(-error));
+		for (size_t i = 0; i < count_of(list); i++) {
+			int error = set_up_interface(at, item_of(list, i));
+
+			if (error && error != -EPROTO)
+				complain("%s has no %s: %s", at->node,
+					 text_of(item_of(list, i), "interface"), strerror(-error));
+		}
 	}
 	return node_add_addresses(node);
 }

@@ -15,7 +15,7 @@ struct eth_device {
 	struct list_head interfaces;
 };
 
-struct eth *eth_find(struct ib_device *device, u32 port_num)
+struct eth *eth_find(struct ib_device *device, u32 port_num, u16 vlan_id)
 {
 	struct eth_device *d = ib_get_client_data(device, &eth_client);
 	struct eth *eth;
@@ -23,8 +23,19 @@ struct eth *eth_find(struct ib_device *device, u32 port_num)
 	if (!d)
 		return NULL;
 	list_for_each_entry(eth, &d->interfaces, node)
-		if (eth->port_num == port_num)
+		if (eth->port_num == port_num && eth->vlan_id == vlan_id)
 			return eth;
+	return NULL;
+}
+
+const struct eth *eth_find_index(const struct eth *eth, unsigned int ifindex)
+{
+	const struct eth_device *d = ib_get_client_data(eth->device, &eth_client);
+	const struct eth *other;
+
+	list_for_each_entry(other, &d->interfaces, node)
+		if (other->port_num == eth->port_num && other->ifindex == ifindex)
+			return other;
 	return NULL;
 }
 
@@ -93,7 +104,8 @@ void eth_set_mtu(struct eth *eth, unsigned int bytes)
 		return;
 	eth->mtu = bytes;
 	trace_eth_interface(ETH_TRACE_AT(eth), eth->mtu, "mtu");
-	ib_set_mtu(eth->device, eth->port_num, eth->mtu);
+	if (!eth->vlan_id)
+		ib_set_mtu(eth->device, eth->port_num, eth->mtu);
 }
 
 /* The first GID of a port of RoCE is the link-local address of its MAC address (RFC 4291,
@@ -135,15 +147,18 @@ int eth_open(const struct eth_config *config)
 	int ret = net_tun_check(config->tap_fd, config->rtnl_fd, IFF_TAP);
 	struct eth *eth;
 
+	if (!ret && config->vlan_id > ETH_VLAN_ID)
+		ret = -EINVAL;
 	if (!ret && (!d || !rdma_is_port_valid(config->device, config->port_num)))
 		ret = -ENODEV;
-	if (!ret && eth_find(config->device, config->port_num))
+	if (!ret && eth_find(config->device, config->port_num, config->vlan_id))
 		ret = -EEXIST;
 	eth = ret ? NULL : rt_zalloc(sizeof(*eth));
 	if (!eth)
 		return ret ? ret : -ENOMEM;
 	eth->device = config->device;
 	eth->port_num = config->port_num;
+	eth->vlan_id = config->vlan_id;
 	eth->host.fd = config->tap_fd;
 	eth->rtnl_fd = config->rtnl_fd;
 	eth->ifindex = config->ifindex;

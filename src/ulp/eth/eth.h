@@ -13,6 +13,7 @@
 #include "rdma/ib_verbs.h"
 
 #define ETH_MAC_BYTES 6
+#define ETH_VLAN_ID   4094 /* the largest */
 /* the MTU of a new interface: RDMA has 4096 bytes of payload in a packet, with all its headers */
 #define ETH_MTU	      4200
 #define ETH_SEGMENTS  40 /* the most that a large TCP segment of the host may be cut into */
@@ -21,6 +22,8 @@ struct eth;
 
 /**
  * struct eth_config - an interface
+ * @vlan_id: of a VLAN (IEEE 802.1Q), whose frames have a tag in the fabric and none at the device; 0: the
+ *           interface has the frames of the port, except those that are for its interfaces of VLANs
  * @tap_fd: the device, IFF_TAP | IFF_NO_PI | IFF_VNET_HDR
  * @rtnl_fd: NETLINK_ROUTE, in the device's network namespace
  * @ifindex: of the device there
@@ -28,6 +31,7 @@ struct eth;
 struct eth_config {
 	struct ib_device *device;
 	u32 port_num;
+	u16 vlan_id;
 	int tap_fd, rtnl_fd;
 	unsigned int ifindex;
 };
@@ -50,15 +54,15 @@ int eth_init(struct rt *rt);
 void eth_cleanup(struct rt *rt);
 
 /**
- * eth_open() - make the interface of a port
+ * eth_open() - make an interface of a port, which has one for each VLAN at most
  * Both descriptors of @config are the interface's from now on, unless it fails. It ends
  * with its adapter, with the TAP device, or by eth_close().
- * Return: 0; -EINVAL the descriptors are something else; -EOPNOTSUPP the port is not Ethernet's;
+ * Return: 0; -EINVAL the descriptors are something else, or there is no such VLAN; -EOPNOTSUPP the port is not Ethernet's;
  * -EEXIST it has one; -ENODEV; -ENOMEM; what the device said
  */
 int eth_open(const struct eth_config *config);
-/** eth_find() - Return: the interface; NULL */
-struct eth *eth_find(struct ib_device *device, u32 port_num);
+/** eth_find() - @vlan_id: as in struct eth_config. Return: the interface; NULL */
+struct eth *eth_find(struct ib_device *device, u32 port_num, u16 vlan_id);
 void eth_close(struct eth *eth);
 
 /** eth_count() - Return: the number of interfaces of an adapter */

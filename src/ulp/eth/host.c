@@ -14,6 +14,7 @@
 
 #define READ_FRAMES   32 /* in a turn of the loop */
 #define ETHER_TYPE_AT 12
+#define TAG_BYTES     (WIRE_FRAME_OVERHEAD - WIRE_FRAME_MIN)
 
 /* --- from the host --- */
 
@@ -38,16 +39,31 @@ static size_t ethernet_header(const u8 *frame)
 	return get_be16(frame + ETHER_TYPE_AT) == ETH_P_8021Q ? WIRE_FRAME_OVERHEAD : WIRE_FRAME_MIN;
 }
 
+/* The frame, with its tag if the interface has one, is the adapter's. @s->bytes: without it */
+static void post(struct eth_send *s)
+{
+	u8 *type = s->frame + ETHER_TYPE_AT;
+
+	if (s->eth->vlan_id) {
+		memmove(type + TAG_BYTES, type, s->bytes - ETHER_TYPE_AT);
+		put_be16(type, ETH_P_8021Q);
+		put_be16(type + 2, s->eth->vlan_id);
+		s->bytes += TAG_BYTES;
+	}
+	eth_post(s);
+}
+
 static void refuse(struct eth_send *s)
 {
 	s->eth->stats.tx_errors++;
 	eth_send_free(s);
 }
 
-/* the longest frame of the host: it may have a VLAN tag, which the MTU does not count */
+/* the longest frame of the host: it may have a VLAN tag, which the MTU does not count, if the interface
+ * itself does not add one */
 static size_t frame_max(const struct eth *eth, const u8 *frame)
 {
-	return eth->mtu + ethernet_header(frame);
+	return eth->mtu + (eth->vlan_id ? (size_t)WIRE_FRAME_MIN : ethernet_header(frame));
 }
 
 /* Return: false: it was refused */
@@ -68,6 +84,10 @@ static void transmit_large(struct eth_send *s, struct virtio_net_hdr h, size_t b
 	size_t header = bytes < WIRE_FRAME_OVERHEAD ? bytes : ethernet_header(large);
 	struct net_cut cut;
 
+	if (eth->vlan_id && header > WIRE_FRAME_MIN) { /* it has a tag, and is to get another one */
+		refuse(s);
+		return;
+	}
 	h.csum_start -= (u16)MIN((size_t)h.csum_start, header);
 	if (net_cut_begin(&cut, &h, large + header, bytes - header, eth->mtu)) {
 		refuse(s);
@@ -76,7 +96,7 @@ static void transmit_large(struct eth_send *s, struct virtio_net_hdr h, size_t b
 	for (; s; s = eth_send_alloc(eth)) {
 		memcpy(s->frame, large, header);
 		s->bytes = header + net_cut_next(&cut, s->frame + header);
-		eth_post(s);
+		post(s);
 		if (net_cut_is_done(&cut))
 			return;
 	}
@@ -94,7 +114,7 @@ static void transmit(struct eth_send *s, const struct virtio_net_hdr *h, size_t 
 			return;
 		}
 		s->bytes = bytes;
-		eth_post(s);
+		post(s);
 	}
 }
 
@@ -169,17 +189,23 @@ static void delivered(struct net_host *host, bool taken, unsigned int packets, s
 	}
 }
 
-void eth_received(struct eth *eth, const u8 *frame, size_t bytes)
+void eth_received(struct eth *eth, u8 *frame, size_t bytes)
 {
-	struct net_arrival in = {.packet = frame + WIRE_FRAME_MIN, .link_bytes = WIRE_FRAME_MIN};
+	struct net_arrival in = {.link_bytes = WIRE_FRAME_MIN};
 	u16 type;
 
+	if (eth->vlan_id && bytes >= WIRE_FRAME_OVERHEAD) { /* the tag, by which it came here */
+		memmove(frame + TAG_BYTES, frame, ETHER_TYPE_AT);
+		frame += TAG_BYTES;
+		bytes -= TAG_BYTES;
+	}
 	if (bytes < WIRE_FRAME_MIN || bytes > frame_max(eth, frame)) {
 		eth->stats.rx_errors++;
 		eth->stats.rx_length_errors++;
 		return;
 	}
 	type = get_be16(frame + ETHER_TYPE_AT);
+	in.packet = frame + WIRE_FRAME_MIN;
 	in.bytes = bytes - WIRE_FRAME_MIN;
 	in.is_ip = type == ETH_P_IP || type == ETH_P_IPV6; /* without a VLAN tag */
 	net_arrivals_deliver(arrivals_of(eth), &eth->host, &in);

@@ -42,7 +42,7 @@ struct eth_receive {
 	u8 *frame; /* of ETH_FRAME_MAX */
 };
 
-/** struct eth_vlan - a VLAN interface of the host upon the interface */
+/** struct eth_vlan - a VLAN interface that the host's kernel has made upon the interface */
 struct eth_vlan {
 	unsigned int ifindex;
 	u16 id;
@@ -58,6 +58,7 @@ struct eth {
 	struct list_head node; /* of its device's interfaces */
 	struct ib_device *device;
 	u32 port_num;
+	u16 vlan_id; /* 0: untagged */
 	bool closing; /* nothing new is begun */
 	struct ib_event_handler events;
 	struct rt_work end;	/* the TAP device is gone */
@@ -94,6 +95,8 @@ struct eth {
 
 /** eth_set_mtu() - the host's device has this MTU now */
 void eth_set_mtu(struct eth *eth, unsigned int bytes);
+/** eth_find_index() - Return: the interface of the same port whose device has this index; NULL */
+const struct eth *eth_find_index(const struct eth *eth, unsigned int ifindex);
 
 /* --- queue.c --- */
 
@@ -122,12 +125,13 @@ void eth_host_open(struct eth *eth);
 void eth_host_close(struct eth *eth);
 /** eth_host_resume() - read what waits in the host's queue */
 void eth_host_resume(struct eth *eth);
-/** eth_received() - a frame for the host, which is copied */
-void eth_received(struct eth *eth, const u8 *frame, size_t bytes);
+/** eth_received() - a frame for the host, which is copied. @frame: is overwritten */
+void eth_received(struct eth *eth, u8 *frame, size_t bytes);
 
 /* --- rtnl.c --- */
 
-/** eth_rtnl_open() - from now on the GID table of the port follows the interface's addresses */
+/** eth_rtnl_open() - from now on the GID table of the port follows the interface's addresses, if that is
+ *  untagged: it tells those of the others, too */
 void eth_rtnl_open(struct eth *eth);
 void eth_rtnl_close(struct eth *eth);
 

@@ -3,10 +3,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "ulp/eth/private.h"
 
 #define CQ_BUDGET 128 /* completions per turn of the loop */
-#define LAST	  UINT16_MAX /* priority of the rules: behind those of programs */
+/* Priorities of the rules: behind those of programs, and those of an interface of a VLAN before those of
+ * the untagged one, which takes the frames of other VLANs for its host. */
+#define LAST	  UINT16_MAX
+#define LAST_VLAN (LAST - 1)
+#define VLAN_BITS 0x0fff /* of a tag: the id */
 
 /* --- sends --- */
 
@@ -173,10 +178,16 @@ static void drain_work(struct rt_work *work)
 static struct ib_flow *add_rule(struct eth *eth, const u8 mac[ETH_MAC_BYTES],
 				const u8 mask[ETH_MAC_BYTES])
 {
-	struct ib_flow_attr attr = {.type = IB_FLOW_ATTR_NORMAL, .priority = LAST, .port = (u8)eth->port_num};
+	struct ib_flow_attr attr = {.type = IB_FLOW_ATTR_NORMAL,
+				    .priority = eth->vlan_id ? LAST_VLAN : LAST,
+				    .port = (u8)eth->port_num};
 
 	memcpy(attr.value + offsetof(struct wire_frame_key, dst_mac), mac, ETH_MAC_BYTES);
 	memcpy(attr.mask + offsetof(struct wire_frame_key, dst_mac), mask, ETH_MAC_BYTES);
+	if (eth->vlan_id) {
+		put_be16(attr.value + offsetof(struct wire_frame_key, vlan_tag), eth->vlan_id);
+		put_be16(attr.mask + offsetof(struct wire_frame_key, vlan_tag), VLAN_BITS);
+	}
 	return ib_create_flow(eth->qp, &attr);
 }
 

@@ -3,7 +3,8 @@
  * The routing socket (rtnetlink(7)) of the host's network namespace, by which the kernel tells the
  * interface's MTU, the VLAN interfaces upon it, and the addresses of all of them. A notification is a
  * reason to ask for all links and then for all addresses. The MTU and the GID table of the port follow
- * what is listed (IBA v1 A17.4.2).
+ * what is listed (IBA v1 A17.4.2). An interface of a VLAN asks for its own MTU alone: the port's untagged
+ * one hears of its addresses.
  */
 #include <errno.h>
 #include <linux/if_addr.h>
@@ -130,8 +131,10 @@ static void link_message(struct eth *eth, const struct nlmsghdr *h)
 /* Return: false: it is no interface of ours; otherwise *@id is its VLAN, 0 for none */
 static bool find_interface(const struct eth *eth, unsigned int ifindex, u16 *id)
 {
-	*id = 0;
-	if (ifindex == eth->ifindex)
+	const struct eth *own = eth_find_index(eth, ifindex);
+
+	*id = own ? own->vlan_id : 0;
+	if (own)
 		return true;
 	for (unsigned int i = 0; i < eth->num_vlans; i++)
 		if (eth->vlan[i].ifindex == ifindex)
@@ -178,11 +181,13 @@ static void address_message(struct eth *eth, const struct nlmsghdr *h)
 
 static void listed(struct eth *eth)
 {
-	if (eth->rtnl_lists == ETH_LISTS_LINKS) {
+	if (eth->rtnl_lists == ETH_LISTS_LINKS && !eth->vlan_id) {
 		ask_addresses(eth);
 		return;
 	}
 	eth->rtnl_lists = ETH_LISTS_NOTHING;
+	if (eth->vlan_id)
+		return;
 	for (unsigned int i = 0; i < eth->num_addresses; i++)
 		trace_eth_address(ETH_TRACE_AT(eth), eth->address[i].gid.raw, eth->address[i].vlan_id);
 	ib_set_addresses(eth->device, eth->port_num, eth->address, eth->num_addresses);
@@ -239,6 +244,7 @@ void eth_rtnl_open(struct eth *eth)
 void eth_rtnl_close(struct eth *eth)
 {
 	rt_io_watch(&eth->rtnl_io, false, false);
-	ib_set_addresses(eth->device, eth->port_num, NULL, 0);
+	if (!eth->vlan_id)
+		ib_set_addresses(eth->device, eth->port_num, NULL, 0);
 	rt_close_foreign(eth->rtnl_fd);
 }

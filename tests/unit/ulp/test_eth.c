@@ -6,6 +6,7 @@
 #include "../test.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <linux/if_link.h>
 #include <linux/if_tun.h>
 #include <linux/rtnetlink.h>
@@ -24,6 +25,7 @@
 #define IFINDEX	     7
 #define VLAN_IFINDEX 8
 #define SENT_MOST    64
+#define VLAN	     5
 
 struct sent {
 	size_t bytes;
@@ -77,10 +79,8 @@ static struct net_qp *raw_qp(void)
 	return net_find_qp(bench.net->node[0], 0x100);
 }
 
-static void complete(u64 wr_id, enum ib_wc_status status)
+static void complete(struct ib_qp *qp, u64 wr_id, enum ib_wc_status status)
 {
-	struct ib_qp *qp = &raw_qp()->ib;
-
 	net_complete(qp->send_cq,
 		     &(struct ib_wc){.wr_id = wr_id, .status = status, .opcode = IB_WC_SEND, .qp = qp});
 }
@@ -99,14 +99,14 @@ static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct
 	if (bench.hold)
 		bench.held[bench.num_held++] = wr->wr_id;
 	else
-		complete(wr->wr_id, bench.status);
+		complete(qp, wr->wr_id, bench.status);
 	return 0;
 }
 
 static void release(enum ib_wc_status status)
 {
 	for (int i = 0; i < bench.num_held; i++)
-		complete(bench.held[i], status);
+		complete(&raw_qp()->ib, bench.held[i], status);
 	bench.num_held = 0;
 	bench.hold = false;
 }
@@ -137,7 +137,12 @@ static struct ib_flow *create_flow(struct ib_qp *qp, const struct ib_flow_attr *
 {
 	struct ib_flow *flow = rt_zalloc(sizeof(*flow));
 
-	assert_int_equal(attr->priority, UINT16_MAX); /* behind those of programs */
+	const struct wire_frame_key *value = (const void *)attr->value, *mask = (const void *)attr->mask;
+	u16 vlan = get_be16(value->vlan_tag) & get_be16(mask->vlan_tag);
+
+	/* behind those of programs, and of all VLANs behind those of one */
+	assert_int_equal(attr->priority, vlan ? UINT16_MAX - 1 : UINT16_MAX);
+	assert_true(!vlan || (vlan == VLAN && get_be16(mask->vlan_tag) == 0xfff));
 	bench.flows += flow != NULL;
 	return flow ? flow : ERR_PTR(-ENOMEM);
 }
@@ -168,9 +173,8 @@ static void run(void)
 }
 
 /* a frame comes from the fabric, in a burst */
-static void lands(const void *frame, size_t bytes)
+static void lands_at(struct net_qp *qp, const void *frame, size_t bytes)
 {
-	struct net_qp *qp = raw_qp();
 	unsigned int i = qp->head++ % NET_RECEIVES;
 
 	assert_true(qp->head <= qp->tail && bytes <= qp->receive[i].length);
@@ -179,6 +183,11 @@ static void lands(const void *frame, size_t bytes)
 						     .opcode = IB_WC_RECV,
 						     .byte_len = (u32)bytes,
 						     .qp = &qp->ib});
+}
+
+static void lands(const void *frame, size_t bytes)
+{
+	lands_at(raw_qp(), frame, bytes);
 }
 
 static void arrives(const void *frame, size_t bytes)
@@ -191,7 +200,7 @@ static void arrives(const void *frame, size_t bytes)
 
 static const struct eth_stats *stats(void)
 {
-	return eth_stats(eth_find(bench.device, 1));
+	return eth_stats(eth_find(bench.device, 1, 0));
 }
 
 /* it waits in the TAP device until the loop looks for it */
@@ -596,9 +605,9 @@ static void what_was_kept_is_the_hosts_when_the_interface_ends(void **state)
 
 	send_segment(frame, false);
 	lands(bench.sent[0].at, bench.sent[0].bytes);
-	eth_queue_poll(eth_find(bench.device, 1)); /* it is taken up, and nothing else */
+	eth_queue_poll(eth_find(bench.device, 1, 0)); /* it is taken up, and nothing else */
 	assert_int_equal(host_hears(heard), 0);
-	eth_close(eth_find(bench.device, 1));
+	eth_close(eth_find(bench.device, 1, 0));
 	assert_int_equal(host_hears(heard), bench.sent[0].bytes);
 	assert_memory_equal(heard, bench.sent[0].at, bench.sent[0].bytes);
 }
@@ -657,7 +666,134 @@ static void a_failed_queue_pair_is_restarted(void **state)
 	assert_int_equal(stats()->rx_packets, 1);
 }
 
+/* --- interfaces of VLANs --- */
+
+#define OWN_IFINDEX 9
+
+/** struct vlan_bench - a second interface of the port */
+struct vlan_bench {
+	struct eth *eth;
+	int tap, kernel; /* the host's ends, as those of the bench */
+};
+
+static struct vlan_bench open_vlan(void)
+{
+	struct vlan_bench v;
+	struct eth_config config = {.device = bench.device, .port_num = 1, .vlan_id = VLAN, .ifindex = OWN_IFINDEX};
+
+	config.tap_fd = pair_of(&v.tap);
+	config.rtnl_fd = pair_of(&v.kernel);
+	assert_int_equal(eth_open(&config), 0);
+	assert_int_equal(eth_open(&config), -EEXIST);
+	v.eth = eth_find(bench.device, 1, VLAN);
+	assert_ptr_not_equal(v.eth, eth_find(bench.device, 1, 0));
+	assert_int_equal(bench.flows, 2 * ETH_RULES);
+	return v;
+}
+
+static void close_vlan(struct vlan_bench *v)
+{
+	eth_close(v->eth);
+	close(v->tap);
+	close(v->kernel);
+}
+
+static void vlan_host_sends(const struct vlan_bench *v, const struct virtio_net_hdr *h, void *frame, size_t bytes)
+{
+	struct iovec part[] = {{(void *)(uintptr_t)h, sizeof(*h)}, {frame, bytes}};
+
+	assert_int_equal(writev(v->tap, part, 2), sizeof(*h) + bytes);
+	run();
+}
+
+/* What the host sends without a tag leaves with one, and the other way round. */
+static void an_interface_of_a_vlan_has_the_tag_in_the_fabric_alone(void **state)
+{
+	static u8 frame[ETH_FRAME_MAX], heard[ETH_FRAME_MAX];
+	struct vlan_bench v = open_vlan();
+	size_t bytes = put_frame(frame, ETH_MTU, false);
+	const struct sent *s = bench.sent;
+
+	vlan_host_sends(&v, &(struct virtio_net_hdr){0}, frame, bytes);
+	assert_int_equal(bench.num_sent, 1);
+	assert_int_equal(s->bytes, bytes + 4);
+	assert_memory_equal(s->at, frame, 12);
+	assert_int_equal(get_be32(s->at + 12), 0x81000000 | VLAN);
+	assert_memory_equal(s->at + 16, frame + 12, bytes - 12);
+	lands_at(container_of(v.eth->qp, struct net_qp, ib), s->at, s->bytes);
+	run();
+	assert_int_equal(read(v.tap, heard, sizeof(heard)), sizeof(struct virtio_net_hdr) + bytes);
+	assert_memory_equal(heard + sizeof(struct virtio_net_hdr), frame, bytes);
+	assert_int_equal(host_hears(heard), 0);
+	assert_int_equal(stats()->tx_packets + stats()->rx_packets, 0);
+	assert_int_equal(eth_stats(v.eth)->rx_bytes, bytes);
+	vlan_host_sends(&v, &(struct virtio_net_hdr){0}, frame, put_frame(frame, ETH_MTU + 1, false));
+	assert_int_equal(eth_stats(v.eth)->tx_length_errors, 1);
+	close_vlan(&v);
+}
+
+static void segments_of_a_vlan_are_cut_and_put_together(void **state)
+{
+	static u8 frame[70000], heard[70000];
+	struct vlan_bench v = open_vlan();
+	const struct virtio_net_hdr header = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+					      .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+					      .gso_size = MSS,
+					      .hdr_len = 54,
+					      .csum_start = 34,
+					      .csum_offset = 16};
+	size_t bytes = put_segment(frame, PARTS * MSS, false);
+	const size_t h = sizeof(header);
+
+	put_be16(frame + 20, 0x4000);
+	frame[47] = 0x10;
+	vlan_host_sends(&v, &header, frame, bytes);
+	assert_int_equal(bench.num_sent, PARTS);
+	for (int i = 0; i < PARTS; i++) {
+		assert_int_equal(get_be32(bench.sent[i].at + 12), 0x81000000 | VLAN);
+		lands_at(container_of(v.eth->qp, struct net_qp, ib), bench.sent[i].at, bench.sent[i].bytes);
+	}
+	run();
+	assert_int_equal(read(v.tap, heard, sizeof(heard)), h + bytes);
+	assert_memory_equal(heard + h, frame, 14);
+	assert_memory_equal(heard + h + 54, frame + 54, PARTS * MSS);
+	vlan_host_sends(&v, &header, frame, put_segment(frame, PARTS * MSS, true)); /* that has a tag already */
+	assert_int_equal(eth_stats(v.eth)->tx_errors, 1);
+	close_vlan(&v);
+}
+
 /* --- what the kernel tells --- */
+
+/* The untagged interface tells the port the addresses of both; the other one has an MTU of its own. */
+static void addresses_of_an_interface_of_a_vlan(void **state)
+{
+	struct vlan_bench v = open_vlan();
+	const struct ifinfomsg link = {.ifi_index = OWN_IFINDEX, .ifi_flags = IFF_UP};
+	u32 mtu = 1500;
+	struct message m;
+
+	assert_int_equal(asked(), RTM_GETLINK);
+	tell_done();
+	assert_int_equal(asked(), RTM_GETADDR);
+	tell_address(IFINDEX, "10.1.0.1", 0);
+	tell_address(OWN_IFINDEX, "10.2.0.1", 0);
+	tell_address(OWN_IFINDEX + 1, "10.3.0.1", 0);
+	tell_done();
+	assert_int_equal(bench.num_addresses, 2);
+	assert_int_equal(bench.address[0].vlan_id, 0);
+	assert_int_equal(bench.address[1].vlan_id, VLAN);
+	begin(&m, RTM_NEWLINK, NLM_F_MULTI, &link, sizeof(link));
+	add(&m, IFLA_MTU, &mtu, sizeof(mtu));
+	assert_int_equal(send(v.kernel, &m, m.header.nlmsg_len, 0), m.header.nlmsg_len);
+	begin(&m, NLMSG_DONE, NLM_F_MULTI, NULL, 0);
+	assert_int_equal(send(v.kernel, &m, m.header.nlmsg_len, 0), m.header.nlmsg_len);
+	run();
+	run();
+	assert_int_equal(eth_mtu(v.eth), 1500);
+	assert_int_equal(bench.mtu, ETH_MTU);
+	close_vlan(&v);
+	assert_int_equal(bench.num_addresses, 2); /* until the kernel tells */
+}
 
 static void addresses_of_vlan_interfaces_have_their_vlan(void **state)
 {
@@ -718,7 +854,7 @@ static void the_mtu_is_that_of_the_device(void **state)
 	host_sends(frame, put_frame(frame, 9000, false));
 	assert_int_equal(bench.num_sent, 1);
 	tell_link(65000, IFF_UP);
-	assert_int_equal(eth_mtu(eth_find(bench.device, 1)), WIRE_FRAME_MTU_MAX);
+	assert_int_equal(eth_mtu(eth_find(bench.device, 1, 0)), WIRE_FRAME_MTU_MAX);
 	host_sends(frame, put_frame(frame, 9001, false));
 	assert_int_equal(bench.num_sent, 1);
 	assert_int_equal(stats()->tx_length_errors, 1);
@@ -760,6 +896,9 @@ int main(void)
 		CASE(a_full_send_queue_holds_up_the_host),
 		CASE(what_the_host_does_not_take_is_counted),
 		CASE(a_failed_queue_pair_is_restarted),
+		CASE(an_interface_of_a_vlan_has_the_tag_in_the_fabric_alone),
+		CASE(segments_of_a_vlan_are_cut_and_put_together),
+		CASE(addresses_of_an_interface_of_a_vlan),
 		CASE(addresses_of_vlan_interfaces_have_their_vlan),
 		CASE(other_interfaces_are_none_of_ours),
 		CASE(the_mtu_is_that_of_the_device),
