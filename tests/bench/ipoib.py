@@ -5,6 +5,7 @@ hand (relay.c), which moves the same packets from one TUN device to another.
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import time
@@ -153,7 +154,7 @@ def of_process(pid, name, key):
 @dataclass(frozen=True)
 class Idle:
     """What softibd needs for nodes whose ib0 nobody uses. memory: of one of them; wakes: of all in
-    a second, with those that softib-sm causes."""
+    a second, while softib-sm is stopped."""
     key: str
     once = True
     run = "idle ib0"
@@ -163,10 +164,13 @@ class Idle:
         from interop.fabric import Fabric
         found, pss = {}, {}
         for net in ("host", "node"):
-            with Fabric(TOPOLOGY, up_args=("--net", net)) as fabric:
+            with Fabric(TOPOLOGY, sm="none", up_args=("--net", net)) as fabric:
                 pid = int((fabric.dir / "pid").read_text())
+                manager = fabric.start("n1", "softib-sm", stdout=subprocess.DEVNULL)
+                fabric.softib("wait", "--fabric", "t")
                 if net == "node":
                     time.sleep(SETTLE_S)
+                os.killpg(manager.pid, signal.SIGSTOP)
                 pss[net] = of_process(pid, "smaps_rollup", "Pss") * 1024
                 before = of_process(pid, "status", "voluntary_ctxt_switches")
                 time.sleep(WATCH_S if net == "node" else 0)
