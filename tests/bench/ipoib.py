@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""IP over InfiniBand: iperf3 and ping between two nodes with an ib0, and over a relay by
-hand (relay.c), which moves the same packets from one TUN device to another.
+"""IP over InfiniBand: iperf3 and ping between two nodes with an ib0, or with an eth0, and over a
+relay by hand (relay.c), which moves the same packets from one TUN device to another.
 """
 import json
 import os
@@ -15,7 +15,8 @@ from pathlib import Path
 
 from bench.sources import LIMIT, Failure
 
-MTU = {"datagram": 2044, "connected": 65520}
+MTU = {"datagram": 2044, "connected": 65520, "ethernet": 4200}
+MODES = ("datagram", "connected")  # of IPoIB
 PORT = "5333"
 
 
@@ -23,7 +24,8 @@ PORT = "5333"
 def fabric_of(bench, mode):
     """Commands that run what follows them on n1 and on n2, and the address of n2."""
     from interop.fabric import Fabric
-    with Fabric("pair", up_args=("--net", "node", "--ipoib-mode", mode)) as fabric:
+    kind = ("--ipoib-mode", mode) if mode in MODES else ("--link-layer", mode)
+    with Fabric("pair", sm="softib-sm" if mode in MODES else "none", up_args=("--net", "node", *kind)) as fabric:
         yield *(fabric.command(node, ()) for node in ("n1", "n2")), "10.1.0.2", fabric.env
 
 

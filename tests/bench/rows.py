@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bench.connect import Connect
 from bench.counts import TABLE as INSTRUCTIONS
 from bench.daemon import BesideFlaps, PacketTime, PortMemory
-from bench.ipoib import Idle, Ip, MTU, fabric_of, relay, veth
+from bench.ipoib import Idle, Ip, MODES, fabric_of, relay, veth
 from bench.paths import Paths
 from bench.sockets import BLOCKING_TCP, RSOCKETS, SDP, TCP, Rstream
 from bench.sources import (NO_SPIN, ONE_CORE, Bare, Instructions, Libfabric, Mpi, MpiOverSoftib,
@@ -272,12 +272,14 @@ def ip_rows():
     return [Row(f"IPoIB {name}, {mode} mode", "IPoIB", unit, Ip(key, mode, fabric_of),
                 (Ip(key, mode, relay),), reach=("limit", times),
                 peers={"a veth pair without segmentation": Ip(key, mode, veth)} if key == "tcp" else {})
-            for mode in MTU
+            for mode in MODES
             for key, name, unit, times in (("tcp", "TCP bandwidth", "GB/s", 0.6),
                                            ("udp", "UDP packets of 64 B", "M/s", 0.6),
                                            ("ping", "ping", "us", 1.5))] + [
         Row("IPoIB memory of an idle ib0", "IPoIB idle", "bytes", Idle("memory"), reach=("value", 64 * KIB)),
-        Row("IPoIB wake-ups with 254 idle ib0", "IPoIB idle", "/s", Idle("wakes"), reach=("value", 0))]
+        Row("IPoIB wake-ups with 254 idle ib0", "IPoIB idle", "/s", Idle("wakes"), reach=("value", 0)),
+        Row("Ethernet TCP bandwidth, MTU 4200", "Ethernet", "GB/s", Ip("tcp", "ethernet", fabric_of),
+            (Ip("tcp", "ethernet", relay),), peers={"a veth pair without segmentation": Ip("tcp", "ethernet", veth)})]
 
 
 def socket_rows():
