@@ -271,8 +271,9 @@ def test_ssh_and_rsync(fabric, mode):
                      "--hostfile {} -n 4", "IPv4"),
     ("libmpi.so.40", "mpirun --map-by node --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include ib0 "
                      "--mca btl_tcp_disable_family 4 --hostfile {} -n 4", "IPv6"),
-    ("libmpich.so.12", "mpiexec.hydra -iface ib0 -f {} -n 4", "IPv4")],
-    ids=["open-mpi", "open-mpi-ipv6", "mpich"])
+    ("libmpich.so.12", "mpiexec.hydra -iface ib0 -f {} -n 4", "IPv4"),
+    ("libmpich.so.12", "mpiexec.hydra -iface ib0 -genv UCX_TCP_AF_PRIO inet6 -f {} -n 4", "IPv6")],
+    ids=["open-mpi", "open-mpi-ipv6", "mpich", "mpich-ipv6"])
 def test_mpi_by_hostfile(fabric, library, command, version):
     """Four ranks on four nodes, whose daemons softib's remote shell starts; their data goes over ib0, by @version."""
     def received():
