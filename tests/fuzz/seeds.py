@@ -656,7 +656,46 @@ def sdp_machine():
             yield f"{name}_{mode}", story + SDP_NOT_RESUMED + b"\x05" * ((len(story) + mode) % 2)
 
 
-MADE = {"agents": agents, "engine": engine, "scsi": scsi, "sdp_machine": sdp_machine, "sdp_ring": sdp_ring, "sm": sm,
+# --- net_merge: packets, each behind a word: bit 15 its checksum is right, bit 14 it stays, its length ---
+
+def ip_header(v6, protocol, length):
+    if v6:
+        return pack(">IHBB", 0x60000000, length, protocol, 64) + bytes(15) + b"\1" + bytes(15) + b"\2"
+    return pack(">BBHHHBBHII", 0x45, 0, 20 + length, 0, 0x4000, 64, protocol, 0, 0x0a010001, 0x0a010002)
+
+
+def ip_segments(v6, sizes, flags=0x10, options=b"", udp=False, port=4000):
+    """TCP segments of a flow, or datagrams of UDP, of @sizes bytes of data. The last has the flag PSH."""
+    seq = 0xffffff00
+    for number, size in enumerate(sizes):
+        last = 8 * (number + 1 == len(sizes))
+        l4 = (pack(">HHHH", port, 5000, 8 + size, 1) if udp else
+              pack(">HHIIBBHHH", port, 5000, seq, 7, (20 + len(options)) << 2, flags | last, 100, 0, 0) + options)
+        packet = ip_header(v6, 17 if udp else 6, len(l4) + size) + l4 + bytes((number + i) % 251 for i in range(size))
+        for how in (0x8000, 0xc000):
+            yield how, packet
+        seq = (seq + size) & 0xffffffff
+
+
+def net_merge():
+    """Flows that are merged, with and without copies, and what ends them."""
+    def joined_as(stays, *packets):
+        return b"".join(pack(">H", how | len(packet)) + packet for how, packet in packets if stays in (how, None))
+
+    flows = {"tcp": {"sizes": [100] * 6}, "short": {"sizes": [100, 100, 40]}, "long_last": {"sizes": [100, 140]},
+             "options": {"sizes": [64] * 3, "options": bytes([1, 1, 8, 10]) + bytes(8)}, "many": {"sizes": [1] * 130},
+             "udp": {"sizes": [200] * 3, "udp": True}, "udp_many": {"sizes": [9] * 70, "udp": True},
+             "fin": {"sizes": [100] * 2, "flags": 0x11}, "large": {"sizes": [1900] * 4}}
+    for v6 in (False, True):
+        for name, how in flows.items():
+            for stays in (0x8000, 0xc000):
+                yield f"{name}_{v6:d}_{stays:x}", joined_as(stays, *ip_segments(v6, **how))
+    two = [list(ip_segments(False, [50] * 4, port=port)) for port in (4000, 4001)]
+    yield "two", joined_as(0xc000, *(one for pair in zip(*two) for one in pair))
+    yield "mixed", joined_as(None, *list(ip_segments(False, [50] * 8))[::3])
+
+
+MADE = {"agents": agents, "engine": engine, "net_merge": net_merge, "scsi": scsi, "sdp_machine": sdp_machine, "sdp_ring": sdp_ring, "sm": sm,
         "transport": transport, "ucma": ucma, "uverbs": uverbs}
 
 
