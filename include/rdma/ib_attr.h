@@ -433,6 +433,7 @@ struct ib_flow_attr {
 	u8 port;
 	u32 flags;  /* enum ib_flow_flags */
 	bool drops; /* frames that match go nowhere */
+	u32 tag;    /* that their completions report */
 	u8 value[IB_FLOW_KEY_BYTES], mask[IB_FLOW_KEY_BYTES];
 };
 

@@ -7,10 +7,12 @@
 
 #include "soft.h"
 
+/* of frames */
+#define ETHERNET_WC_FLAGS (IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG)
 #define SUPPORTED_WC_FLAGS                                                                     \
 	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                         \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK | IBV_WC_EX_WITH_TM_INFO |              \
-	 IBV_WC_EX_WITH_CVLAN)
+	 ETHERNET_WC_FLAGS)
 #define SUPPORTED_COMP_MASK (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
 #define SUPPORTED_FLAGS (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 
@@ -105,7 +107,7 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 }
 
 /** cq_create_ex() - ibv_create_cq_ex(). EINVAL: unknown bits, no parent domain; EOPNOTSUPP:
- *  completion fields that InfiniBand does not have */
+ *  completion fields that no port of the adapter has */
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	bool flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS;
@@ -119,7 +121,7 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
 			!pd_is_parent(attr->parent_domain))))
 		return verbs_null(-EINVAL);
 	if (attr->wc_flags & ~(uint64_t)SUPPORTED_WC_FLAGS ||
-	    (attr->wc_flags & IBV_WC_EX_WITH_CVLAN && !device_has_ethernet(to_context(context))))
+	    (attr->wc_flags & ETHERNET_WC_FLAGS && !device_has_ethernet(to_context(context))))
 		return verbs_null(-EOPNOTSUPP);
 	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP &&
 	    !to_context(context)->attr.completion_timestamp_mask)

@@ -106,6 +106,11 @@ static uint16_t read_cvlan(struct ibv_cq_ex *ex)
 	return 0;
 }
 
+static uint32_t read_flow_tag(struct ibv_cq_ex *ex)
+{
+	return eng_wc_flow_tag(&from_ex(ex)->wc);
+}
+
 static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
 {
 	eng_wc_tm_info(&from_ex(ex)->wc, info);
@@ -137,5 +142,6 @@ void cq_ex_fill(struct soft_cq *cq, uint64_t wc_flags)
 	IF(COMPLETION_TIMESTAMP_WALLCLOCK, completion_wallclock_ns);
 	IF(TM_INFO, tm_info);
 	IF(CVLAN, cvlan);
+	IF(FLOW_TAG, flow_tag);
 #undef IF
 }

@@ -12,7 +12,8 @@
 /** struct rule - the key and its mask while the specifications are read */
 struct rule {
 	struct wire_frame_key value, mask;
-	bool drops;
+	bool drops, is_tagged;
+	uint32_t tag;
 	struct ibv_counters *counters;
 };
 
@@ -98,6 +99,18 @@ static int add_drop(struct rule *r, const void *bytes)
 	return 0;
 }
 
+/* one tag for a rule */
+static int add_tag(struct rule *r, const void *bytes)
+{
+	const struct ibv_flow_spec_action_tag *spec = bytes;
+
+	if (r->is_tagged)
+		return -EINVAL;
+	r->is_tagged = true;
+	r->tag = spec->tag_id;
+	return 0;
+}
+
 /* one set of counters for a rule */
 static int add_count(struct rule *r, const void *bytes)
 {
@@ -121,6 +134,7 @@ static const struct spec {
 	{IBV_FLOW_SPEC_TCP, sizeof(struct ibv_flow_spec_tcp_udp), add_ports},
 	{IBV_FLOW_SPEC_UDP, sizeof(struct ibv_flow_spec_tcp_udp), add_ports},
 	{IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop), add_drop},
+	{IBV_FLOW_SPEC_ACTION_TAG, sizeof(struct ibv_flow_spec_action_tag), add_tag},
 	{IBV_FLOW_SPEC_ACTION_COUNT, sizeof(struct ibv_flow_spec_counter_action), add_count},
 };
 
@@ -154,8 +168,8 @@ static int read_rule(const struct ibv_flow_attr *attr, struct rule *r)
  * flow_create() - ibv_create_flow()
  * Return: the rule; NULL and errno: EOPNOTSUPP the port is not Ethernet's, a flag but
  * DONT_TRAP, or a specification that is neither of Ethernet, IPv4, IPv6, TCP, UDP nor an
- * action that drops or counts; EINVAL no raw packet QP, no such port, a default rule with
- * specifications, counters of another context; ENOMEM; EIO
+ * action that drops, tags or counts; EINVAL no raw packet QP, no such port, a default rule with
+ * specifications, two tags, counters of another context; ENOMEM; EIO
  */
 struct ibv_flow *flow_create(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 {
@@ -180,6 +194,7 @@ struct ibv_flow *flow_create(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 	if (!flow)
 		return verbs_null(-ENOMEM);
 	req.drops = rule.drops;
+	req.tag = rule.tag;
 	memcpy(req.value, &rule.value, sizeof(req.value));
 	memcpy(req.mask, &rule.mask, sizeof(req.mask));
 	rc = session_command(ctx, ABI_CMD_CREATE_FLOW, &req, sizeof(req), &resp, sizeof(resp));

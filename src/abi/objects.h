@@ -94,6 +94,7 @@ struct abi_create_flow {
 	uint16_t type;	/* enum ibv_flow_attr_type */
 	uint16_t priority;
 	uint8_t port_num, drops, reserved[2];
+	uint32_t tag, reserved2; /* what completions of these frames report */
 	uint8_t value[64], mask[64];
 };
 

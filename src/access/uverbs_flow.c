@@ -22,6 +22,7 @@ int cmd_create_flow(struct call *call)
 		.port = in->port_num,
 		.flags = in->flags,
 		.drops = in->drops,
+		.tag = in->tag,
 	};
 	struct ib_uobject *uobject;
 	int ret;

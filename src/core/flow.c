@@ -13,7 +13,7 @@ static bool attr_is_sound(struct ib_device *device, const struct ib_flow_attr *a
 
 	/* a rule for all frames must not have specifications */
 	if (attr->type != IB_FLOW_ATTR_NORMAL &&
-	    (memcmp(attr->mask, none, sizeof(none)) || attr->drops))
+	    (memcmp(attr->mask, none, sizeof(none)) || attr->drops || attr->tag))
 		return false;
 	return attr->type <= IB_FLOW_ATTR_SNIFFER && rdma_is_port_valid(device, attr->port);
 }

@@ -371,6 +371,12 @@ static inline uint32_t eng_wc_ee_context(const struct ibv_wc *wc)
 {
 	return wc->vendor_err;
 }
+/** eng_wc_flow_tag() - of a completion of a raw packet QP: the tag of the rule that steered the
+ *  frame to it, in the same member; else 0 */
+static inline uint32_t eng_wc_flow_tag(const struct ibv_wc *wc)
+{
+	return wc->status == IBV_WC_SUCCESS ? wc->vendor_err : 0;
+}
 /** eng_cq_arm() - raise one event at the next completion; with @solicited_only at the next that
  *  is solicited or in error. The event is raised at once if the CQ has such a completion, unless
  *  the last event reported it and the CQ has not been polled since (cq.c) */

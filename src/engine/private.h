@@ -676,7 +676,7 @@ static inline void eng_wc_received(const struct eng_qp *qp, const struct tp_wc *
 	out->pkey_index = wc->pkey_index;
 	out->slid = wc->slid;
 	out->sl = wc->sl;
-	out->vendor_err = wc->ee_context; /* eng_wc_ee_context() */
+	out->vendor_err = wc->ee_context; /* eng_wc_ee_context(), eng_wc_flow_tag() */
 	if (unlikely(wc->dlid_path_bits))
 		out->dlid_path_bits = eng_own_path_bits(qp, wc->dlid_path_bits);
 	if (wc->wc_flags & IBV_WC_WITH_INV)

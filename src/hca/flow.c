@@ -9,7 +9,7 @@
  *    with DONT_TRAP gets a copy, and the search continues with lower priorities
  *  - if no rule matches, the QPs of the default rules: for all frames, and for frames to groups
  *
- * A QP receives a frame once. A frame that matches no rule is dropped. If several QPs are to receive
+ * A QP receives a frame once, with the tag of the first of its rules in the place of the Q_Key. A frame that matches no rule is dropped. If several QPs are to receive
  * a frame, one that has no room misses it, because Ethernet has no flow control. Only if a frame is
  * for a single station, and nobody there has room, does its sender keep it and offer it again, as with
  * priority flow control.
@@ -25,6 +25,7 @@
 #define LRH_LNH_MASK	3 /* of the second byte of the LRH */
 #define LRH_DLID_AT	2
 #define BTH_DEST_QPN_AT (WIRE_LRH_BYTES + 5) /* 24 bits */
+#define DETH_QKEY_AT	(WIRE_LRH_BYTES + WIRE_BTH_BYTES)
 #define GROUP_BIT 1			     /* in the first byte of a MAC address */
 
 /** struct hca_flow - a flow steering rule */
@@ -122,7 +123,7 @@ static struct hca_qp *work_queue(const struct ib_rss *rss, const struct wire_fra
 	return container_of(rss->wq[hash & ((1u << rss->log_size) - 1)], struct hca_qp, ib);
 }
 
-static void give(struct delivery *d, struct hca_qp *qp)
+static void give(struct delivery *d, struct hca_qp *qp, uint32_t tag)
 {
 	struct hca *hca = d->port->hca;
 
@@ -134,6 +135,7 @@ static void give(struct delivery *d, struct hca_qp *qp)
 		return;
 	qp->last_frame = hca->frames;
 	put_be24(d->bytes + BTH_DEST_QPN_AT, qp->ib.qp_num);
+	put_be32(d->bytes + DETH_QKEY_AT, tag);
 	d->full = (qp->user ? hca_user_deliver(qp->user, d->bytes, d->pkt->len) :
 			      hca_link_receive(hca, d->port->port_num, d->bytes, d->pkt->len)) == -EAGAIN;
 	d->copies += !d->full;
@@ -148,7 +150,7 @@ static void follow(struct delivery *d, struct hca_flow *flow)
 {
 	flow->last_frame = d->port->hca->frames;
 	if (!flow->attr.drops)
-		give(d, flow->qp);
+		give(d, flow->qp, flow->attr.tag);
 }
 
 static void give_to(struct delivery *d, enum ib_flow_attr_type type)

@@ -148,7 +148,10 @@ struct tp_wc {
 	uint8_t sl;
 	uint8_t dlid_path_bits; /* DLID bits 6..0: the caller masks by LMC */
 	bool solicited;		/* the sender asked for an event */
-	uint32_t ee_context;	/* RD: that the message came by; else 0 */
+	union {
+		uint32_t ee_context; /* RD: that the message came by; else 0 */
+		uint32_t flow_tag;   /* raw: of the rule that steered the frame here */
+	};
 };
 
 /* asynchronous, affiliated to the QP (11.6.3) */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Unreliable datagrams (9.8.3): one packet is one message. Whatever does not
- * fit is dropped silently. So it is with the frames of raw QPs.
+ * fit is dropped silently. So it is with the frames of raw QPs, which have no Q_Key: the adapter
+ * puts the tag of the rule that steered a frame into the field (hca/flow.c).
  */
 #include "transport/qp.h"
 
@@ -28,6 +29,17 @@ static enum tp_copy place_grh(struct tp_qp *qp, const struct wire_packet *pkt)
 	return tp_scatter(qp, TP_KEY_RECEIVE, r->recv.sge, r->recv.num_sge, &r->cursor, grh, sizeof(grh));
 }
 
+static void complete(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
+		     uint32_t length_bytes)
+{
+	struct tp_wc wc;
+
+	tp_recv_wc(qp, pkt, flags, length_bytes, &wc);
+	if (qp->type == TP_RAW)
+		wc.flow_tag = pkt->deth.qkey;
+	tp_recv_complete(qp, &wc);
+}
+
 /* @grh_bytes of the receive are filled. @copied: how that went */
 static void place_payload(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
 			  uint32_t grh_bytes, enum tp_copy copied)
@@ -38,7 +50,7 @@ static void place_payload(struct tp_qp *qp, const struct wire_packet *pkt, uint3
 		copied = tp_scatter(qp, TP_KEY_RECEIVE, r->recv.sge, r->recv.num_sge, &r->cursor,
 				    pkt->payload, pkt->payload_bytes);
 	if (likely(copied == TP_COPY_OK))
-		tp_recv_done(qp, pkt, flags, grh_bytes + pkt->payload_bytes);
+		complete(qp, pkt, flags, grh_bytes + pkt->payload_bytes);
 	else
 		tp_unreliable_fault(qp, copied == TP_COPY_TOO_SHORT ? TP_RECV_TOO_SHORT :
 								      TP_RECV_VIOLATION);

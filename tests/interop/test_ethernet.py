@@ -191,6 +191,11 @@ def test_rules_for_vlan_tags(roce):
     assert roce.run("n1", BUILD / "tests/programs/vlan_rules", MAC(1)) == "steered\n"
 
 
+def test_tags_of_rules(roce):
+    """Completions of an extended CQ have the tag of the rule that steered their frame."""
+    assert roce.run("n1", BUILD / "tests/programs/tag_frames", MAC(1)) == "tagged\n"
+
+
 def test_pacing_as_the_manual_says(roce):
     assert roce.run("n1", BUILD / "tests/programs/pace_frames") == "paced\n"
 

@@ -27,8 +27,8 @@ static void connect_raw(struct world *w)
 	make_raw(&w->b, 0x22, 1);
 }
 
-/* as softibd does when it has found the QP */
-static void deliver_to(struct world *w, uint32_t qpn)
+/* as softibd does when it has found the QP, by a rule with the tag @tag */
+static void deliver_tagged(struct world *w, uint32_t qpn, uint32_t tag)
 {
 	struct cable *c = w->a.out;
 
@@ -38,8 +38,14 @@ static void deliver_to(struct world *w, uint32_t qpn)
 		assert_int_equal(get_be24(bytes + 8 + 5), WIRE_QPN_FRAME);
 		assert_int_equal(get_be16(bytes + 2), WIRE_LID_MULTICAST);
 		put_be24(bytes + 8 + 5, qpn);
+		put_be32(bytes + 8 + 12, tag);
 	}
 	run(w);
+}
+
+static void deliver_to(struct world *w, uint32_t qpn)
+{
+	deliver_tagged(w, qpn, 0);
 }
 
 static void a_frame_arrives_as_it_was_sent(void **state)
@@ -64,6 +70,26 @@ static void a_frame_arrives_as_it_was_sent(void **state)
 		assert_memory_equal(w->a.memory, w->b.memory, sizes[i]);
 	}
 	assert_int_equal(w->b.async_events, 0);
+}
+
+static void a_completion_has_the_tag_of_the_rule(void **state)
+{
+	static const uint32_t tags[] = {0, 1, 0xfedcba98};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct world *w = *state;
+
+	connect_raw(w);
+	for (unsigned i = 0; i < ARRAY_SIZE(tags); i++) {
+		struct ibv_wc wc;
+
+		recv_into(&w->b, i, 0, 100);
+		assert_int_equal(send(&w->a, wr, 60), 0);
+		deliver_tagged(w, 0x22, tags[i]);
+		wc = take(&w->a);
+		assert_int_equal(eng_wc_flow_tag(&wc), 0);
+		wc = take(&w->b);
+		assert_int_equal(eng_wc_flow_tag(&wc), tags[i]);
+	}
 }
 
 static void inline_frames(void **state)
@@ -265,6 +291,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_frame_arrives_as_it_was_sent),
+		CASE(a_completion_has_the_tag_of_the_rule),
 		CASE(inline_frames),
 		CASE(what_is_no_frame_is_refused),
 		CASE(receives_that_are_missing_or_short),

@@ -27,6 +27,7 @@ struct listener {
 	struct program p;
 	struct ib_qp *raw[RAW_QPS];
 	unsigned got[RAW_QPS];
+	uint32_t tag[RAW_QPS]; /* of the last one */
 };
 
 static void listen_begin(struct world *w, struct listener *l)
@@ -56,6 +57,7 @@ static unsigned heard(struct world *w, struct listener *l)
 			assert_false(mask & 1u << i); /* a frame once */
 			mask |= 1u << i;
 			l->got[i]++;
+			l->tag[i] = get_be32(bytes + 8 + 12);
 		}
 		abi_ring_consume(&l->p.rx);
 	}
@@ -209,6 +211,31 @@ static void a_rule_may_copy_or_drop(void **state)
 	end_program(&l.p);
 }
 
+/* a QP hears the tag of its own rule, and of several that of the first */
+static void a_frame_has_the_tag_of_its_rule(void **state)
+{
+	struct ib_flow_attr tagged = rule_for(3, 1), other = rule_for(0, 1);
+	struct world *w = *state;
+	struct listener l;
+
+	listen_begin(w, &l);
+	tagged.tag = 0x89abcdef;
+	other.tag = 7;
+	add(&l, 0, tagged);
+	add(&l, 0, other);
+	add(&l, 1, other);
+	add(&l, 2, rule_for(0, 1));
+	comes(other_mac, 3);
+	assert_int_equal(heard(w, &l), 1 << 0 | 1 << 1 | 1 << 2);
+	assert_int_equal(l.tag[0], 0x89abcdef);
+	assert_int_equal(l.tag[1], 7);
+	assert_int_equal(l.tag[2], 0);
+	comes(other_mac, 4);
+	assert_int_equal(heard(w, &l), 1 << 0 | 1 << 1 | 1 << 2);
+	assert_int_equal(l.tag[0], 7);
+	end_program(&l.p);
+}
+
 static void expect_count(struct listener *l, u32 handle, u64 packets)
 {
 	const struct ib_flow *flow = ib_uobject_get(l->p.context, IB_UOBJECT_FLOW, handle);
@@ -313,6 +340,10 @@ static void what_is_no_rule(void **state)
 	listen_begin(w, &l);
 	assert_int_equal(PTR_ERR(ib_create_flow(l.p.qp, &attr)), -EINVAL);
 	attr.type = IB_FLOW_ATTR_SNIFFER; /* of frames with an address */
+	assert_int_equal(PTR_ERR(ib_create_flow(l.raw[0], &attr)), -EINVAL);
+	attr = rule_for(0, 0);
+	attr.type = IB_FLOW_ATTR_ALL_DEFAULT;
+	attr.tag = 1;
 	assert_int_equal(PTR_ERR(ib_create_flow(l.raw[0], &attr)), -EINVAL);
 	attr = rule_for(3, 0);
 	attr.port = 3;
@@ -479,6 +510,7 @@ int main(void)
 		T(others_may_not),
 		T(the_best_priority_wins),
 		T(a_rule_may_copy_or_drop),
+		T(a_frame_has_the_tag_of_its_rule),
 		T(rules_count_their_frames),
 		T(default_rules_take_the_rest),
 		T(own_frames),
