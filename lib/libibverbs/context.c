@@ -29,6 +29,7 @@ static const struct verbs_context operations = {
 	.create_counters = counters_create,
 	.destroy_counters = counters_destroy,
 	.advise_mr = mr_advise,
+	.alloc_null_mr = mr_alloc_null,
 	.alloc_dm = dm_alloc,
 	.free_dm = dm_free,
 	.reg_dm_mr = dm_reg_mr,

@@ -130,11 +130,11 @@ static int engine_add(struct soft_context *ctx, const struct soft_mr *mr)
 		.iova = mr->iova,
 		.access = mr->access,
 	};
-
-	int rc = eng_mr_add(ctx->engine, &attr);
+	int rc = mr->is_null ? eng_mr_add_null(ctx->engine, attr.key, attr.pd) :
+			       eng_mr_add(ctx->engine, &attr);
 
 	if (rc == -EEXIST && share_drop(ctx, attr.key))
-		rc = eng_mr_add(ctx->engine, &attr);
+		rc = engine_add(ctx, mr);
 	return rc;
 }
 
@@ -235,6 +235,42 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t leng
 EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned)access);
+}
+
+/* softibd, which gives the key, takes a null region for one without bytes. It refuses those that are
+ * at the beginning of a page, as the kernel does */
+#define NO_BYTES ((void *)1)
+
+/**
+ * mr_alloc_null() - ibv_alloc_null_mr(): a region without memory, for scatter and gather lists of
+ * the program's own requests: any address reads as zeros, and what is written is discarded
+ * Return: the MR, whose lkey alone is valid; NULL and errno: ENOMEM, EIO
+ */
+struct ibv_mr *mr_alloc_null(struct ibv_pd *pd)
+{
+	struct soft_context *ctx = to_context(pd->context);
+	struct soft_mr *mr = calloc(1, sizeof(*mr));
+	int rc;
+
+	if (!mr)
+		return verbs_null(-ENOMEM);
+	mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd};
+	mr->memory = NO_BYTES;
+	mr->access = IBV_ACCESS_LOCAL_WRITE;
+	mr->is_null = true;
+	rc = command_reg(ctx, mr);
+	if (rc)
+		goto undo_alloc;
+	rc = engine_add(ctx, mr);
+	if (rc)
+		goto undo_command;
+	mr->ibv.length = SIZE_MAX;
+	return &mr->ibv;
+undo_command:
+	command_dereg(ctx, mr->ibv.handle);
+undo_alloc:
+	free(mr);
+	return verbs_null(rc);
 }
 
 /* --- dma-buf --- */
@@ -354,7 +390,7 @@ static int rereg_input(const struct soft_mr *mr, int flags, struct ibv_pd *pd, v
 {
 	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
 		return -EINVAL;
-	if (mr->foreign || (flags & IBV_REREG_MR_CHANGE_TRANSLATION && mr->map))
+	if (mr->foreign || mr->is_null || (flags & IBV_REREG_MR_CHANGE_TRANSLATION && mr->map))
 		return -EOPNOTSUPP;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr))
 		return -EINVAL;

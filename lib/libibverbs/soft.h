@@ -217,6 +217,7 @@ struct soft_mr {
 	size_t map_bytes;
 	uint64_t iova;
 	int access;
+	bool is_null;		 /* ibv_alloc_null_mr() */
 	struct foreign *foreign; /* imported: another program's memory, or device memory */
 };
 
@@ -440,6 +441,7 @@ struct ibv_dm *dm_alloc(struct ibv_context *context, struct ibv_alloc_dm_attr *a
 int dm_free(struct ibv_dm *dm);
 struct ibv_mr *dm_reg_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
 			 unsigned int access);
+struct ibv_mr *mr_alloc_null(struct ibv_pd *pd);
 int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 	      struct ibv_sge *sges, uint32_t num_sge);
 struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);

@@ -274,6 +274,9 @@ struct eng_mr_attr {
 };
 /** eng_mr_add() - Return: 0; -EEXIST; -ENOMEM; -EINVAL (wraps, rights) */
 int eng_mr_add(struct engine *engine, const struct eng_mr_attr *attr);
+/** eng_mr_add_null() - a region of every address, for the program's own use alone: what is read
+ *  there is zero, what is written is discarded. Freed by eng_mr_del(). Return: 0; -EEXIST; -ENOMEM */
+int eng_mr_add_null(struct engine *engine, uint32_t key, uint32_t pd);
 /** eng_mr_query() - the attributes of the region of @key. Return: 0; -ENOENT */
 int eng_mr_query(struct engine *engine, uint32_t key, struct eng_mr_attr *attr);
 /** eng_mr_del() - free a region; no packet touches the memory after return. Return: 0; -ENOENT;

@@ -7,17 +7,40 @@
  * A region that is paged on demand (IBV_ACCESS_ON_DEMAND) is the same but for one thing: its
  * pages need not be there, then or ever. Each use of it looks for them first, so it is never
  * among the regions used last, which are used without a look.
+ *
+ * A null region (ibv_alloc_null_mr(3)) has two buffers: one of zeros that is read, and one that is
+ * written and never read. Any address is the first byte of either. A buffer is as large as the largest
+ * segment, so that a piece of a request's memory in it is one piece of the segment (TP_MAX_PIECES).
  */
 #include "engine/private.h"
 #include "runtime/rt.h"
 #include "transport/guard.h"
 
 #define WRITE_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+#define NULL_BYTES   ABI_SEGMENT_BYTES
+
+struct null_mr {
+	struct eng_mr mr;
+	uint8_t zeros[NULL_BYTES], sink[NULL_BYTES];
+};
+
+/* @mr, or that which it is in, is freed if it cannot be added */
+static int add(struct engine *e, struct eng_mr *mr)
+{
+	int ret;
+
+	eng_lock(e);
+	ret = eng_table_add(&e->mrs, mr->attr.key >> 8, mr);
+	e->probes |= !ret && mr->attr.access & IBV_ACCESS_ON_DEMAND;
+	eng_unlock(e);
+	if (ret)
+		rt_free(mr);
+	return ret;
+}
 
 int eng_mr_add(struct engine *e, const struct eng_mr_attr *attr)
 {
 	struct eng_mr *mr;
-	int ret;
 
 	if (!eng_may_store(attr->access, attr->access) || attr->iova + attr->length < attr->iova)
 		return -EINVAL;
@@ -25,13 +48,29 @@ int eng_mr_add(struct engine *e, const struct eng_mr_attr *attr)
 	if (!mr)
 		return -ENOMEM;
 	mr->attr = *attr;
-	eng_lock(e);
-	ret = eng_table_add(&e->mrs, attr->key >> 8, mr);
-	e->probes |= !ret && attr->access & IBV_ACCESS_ON_DEMAND;
-	eng_unlock(e);
-	if (ret)
-		rt_free(mr);
-	return ret;
+	return add(e, mr);
+}
+
+int eng_mr_add_null(struct engine *e, uint32_t key, uint32_t pd)
+{
+	static const struct eng_pages none;
+	struct null_mr *null = rt_zalloc(sizeof(*null));
+
+	if (!null)
+		return -ENOMEM;
+	null->mr = (struct eng_mr){.attr = {.key = key, .pd = pd, .length = UINT64_MAX,
+					    .access = IBV_ACCESS_LOCAL_WRITE},
+				   .is_null = true, .pages = &none};
+	return add(e, &null->mr);
+}
+
+/* *@len: how much of it is in one piece */
+static void *null_at(const struct eng_mr *mr, uint64_t *len, int access)
+{
+	struct null_mr *null = container_of((struct eng_mr *)mr, struct null_mr, mr);
+
+	*len = MIN(*len, NULL_BYTES);
+	return access & WRITE_RIGHTS ? null->sink : null->zeros;
 }
 
 /* those used last: a look-up is three loads, this one */
@@ -47,7 +86,7 @@ static const struct eng_mr *find_mr(struct engine *e, uint32_t key)
 	if (likely(*r && (*r)->attr.key == key))
 		return *r;
 	mr = eng_table_get(&e->mrs, key >> 8);
-	if (!mr || !(mr->is_window || mr->is_paged || mr->attr.access & IBV_ACCESS_ON_DEMAND))
+	if (!mr || !(mr->is_window || mr->pages || mr->attr.access & IBV_ACCESS_ON_DEMAND))
 		*r = mr; /* else each use comes by eng_mem_run() */
 	return mr;
 }
@@ -130,6 +169,8 @@ static void *place(const struct engine *e, const struct eng_mr *mr, uint64_t va,
 
 	if (likely(!mr->pages))
 		at = eng_mr_at(mr, va, *len);
+	else if (mr->is_null)
+		at = null_at(mr, len, access);
 	else if (range_covers(mr->attr.iova, mr->attr.length, va, *len))
 		at = eng_paged_at(mr, va, len);
 	else

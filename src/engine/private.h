@@ -22,6 +22,7 @@ struct eng_mr {
 	struct eng_mr_attr attr;
 	bool is_window; /* embedded in a struct eng_mw (mw.c); only peers may use its key */
 	bool is_paged;	/* embedded in a struct eng_paged (paged.c) */
+	bool is_null;	/* embedded in a struct null_mr (mr.c); has no pages, but @pages */
 	uint32_t windows; /* memory windows that are bound to this region */
 	/* --- of memory that is made of pages; else it is in one piece, at attr.addr --- */
 	const struct eng_pages *pages;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interop.fabric import Fabric, wait_until
+from interop.fabric import BUILD, Fabric, wait_until
 from modes import MODES
 
 SIDE = Path(__file__).with_name("memory_side.py")
@@ -138,3 +138,10 @@ def test_a_program_that_reports_its_crashes(fabric, mode):
     with sides(fabric, mode, python=("-X", "faulthandler")) as (a, b, remote):
         b("unmap")
         assert a("request", opcode="write", length=5000, times=3, **remote) == OK
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_null_region(fabric, mode):
+    """What is read there is zero, and what is written is discarded, by every way that data takes."""
+    assert fabric.run("n1", "env", *(f"{k}={v}" for k, v in MODES[mode].items()),
+                      BUILD / "tests/programs/null_region") == "discarded\n"
