@@ -42,6 +42,8 @@
 #define ABI_VERSION 11
 #define ABI_ENV_DIR "SOFTIB_DIR"
 #define ABI_ENV_NODE "SOFTIB_NODE"
+/* the folder of the node's files, for lib/libnodefiles */
+#define ABI_ENV_FILES "SOFTIB_FILES"
 #define ABI_NAME_BYTES 64
 #define ABI_MESSAGE_MAX 65536
 #define ABI_UMAD_INLINE 32768

@@ -137,7 +137,14 @@ IN_A_CONTAINER = {
     "pyverbs": "softib exec n1 -- /usr/bin/python3 -c 'import pyverbs.device as d; "
                "print(d.get_device_list()[0].name)'",
     "management": "softib exec n1 -- ibnetdiscover && softib exec n1 -- sminfo",
-    # by softib's remote shell: softib mpirun gives the ranks device files, for UCX
+    # whose device files a preloaded library finds
+    "ucx": "softib exec -D n1 -- ucx_info -d | grep -A 2 'Transport: rc_verbs' && "
+           "UCX_TLS=rc,self softib pair -D --quiet -- ucx_perftest -p 20718 -t tag_lat -n 1000 && "
+           "UCX_TLS=ud,self softib pair -D --quiet -- ucx_perftest -p 20719 -t tag_bw -s 4096 -n 1000",
+    "open mpi by ucx": "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_LOG_LEVEL=info "
+                       "softib mpirun -n 4 /usr/bin/python3 CHECK libmpi.so.40",
+    "mpich by ucx": "UCX_LOG_LEVEL=info UCX_TLS=rc,ud,self mpiexec.hydra -n 4 softib exec -D --ranks=all -- "
+                    "/usr/bin/python3 CHECK libmpich.so.12",
     "open mpi": "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 softib exec n1 -- mpirun "
                 "--host n1,n2 -n 2 " + shlex.join(OFI) + " /usr/bin/python3 CHECK libmpi.so.40 fences",
 }
@@ -145,9 +152,11 @@ IN_A_CONTAINER = {
 
 @pytest.mark.parametrize("what", IN_A_CONTAINER)
 def test_container(place, what):
-    """Nothing of this needs device files, a namespace, or the memory of other processes."""
+    """Nothing of this needs a namespace, or the memory of other processes."""
     done = run_in(place, 4, "sh", "-ec", "! test -e /dev/infiniband; ! unshare -U true 2>/dev/null\n" +
                   IN_A_CONTAINER[what].replace("CHECK", str(place[3])), outer=CONTAINER)
     assert done.returncode == 0 and done.stdout, done
     if what == "open mpi":
         assert "checked: 3 by 2 ranks on 2 nodes" in done.stdout
+    elif "by ucx" in what:
+        assert "by 4 ranks on 4 nodes" in done.stdout and "rc_verbs/softib0:1" in done.stdout + done.stderr, done

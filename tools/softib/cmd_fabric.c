@@ -356,8 +356,6 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 		args->sdp = true;
 		return 0;
 	case ARGP_KEY_END:
-		if (args->devices && args->no_namespace)
-			argp_error(state, ERR_DEVICES);
 		if (args->net == NET_NODE && args->no_namespace)
 			argp_error(state, ERR_NET);
 		if (!args->command)

@@ -62,8 +62,6 @@ static error_t parse_exec(int key, char *arg, struct argp_state *state)
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_END:
-		if (args->devices && args->no_namespace)
-			argp_error(state, ERR_DEVICES);
 		if (args->net == NET_NODE && args->no_namespace)
 			argp_error(state, ERR_NET);
 		if (args->all && args->ranks)

@@ -81,8 +81,6 @@ static error_t parse_pair(int key, char *arg, struct argp_state *state)
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_END:
-		if (args->pair.server.at.devices && args->pair.server.at.no_namespace)
-			argp_error(state, ERR_DEVICES);
 		if (args->pair.server.at.net == NET_NODE && args->pair.server.at.no_namespace)
 			argp_error(state, ERR_NET);
 		if (!args->words || !args->words[0])

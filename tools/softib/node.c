@@ -288,6 +288,34 @@ static int enter_own_network(const struct node_place *at, const char *files)
 	return error ? say_no_devices(error) : 0;
 }
 
+/* behind what is preloaded already: a sanitizer's runtime insists on being first */
+static void preload(const char *lib_dir, const char *library)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *value;
+
+	if (old && strstr(old, library)) /* by the program that started this one */
+		return;
+	if (asprintf(&value, "%s%s%s/%s", old ? old : "", old && *old ? ":" : "", lib_dir,
+		     library) < 0)
+		return;
+	setenv("LD_PRELOAD", value, 1);
+	free(value);
+}
+
+/* Where the kernel allows no mount namespace, a preloaded library finds the node's files in @files.
+ * Return: 0; -1 (printed) */
+static int lead_to_files(const struct node_place *at, const char *files)
+{
+	char lib_dir[PATH_MAX];
+	int error = place_lib_dir(lib_dir) ? -ENOENT : node_files(at, files);
+
+	if (error)
+		return complain("cannot make device files of %s: %s", at->node, strerror(-error)), -1;
+	preload(lib_dir, "libnodefiles.so");
+	return 0;
+}
+
 /* Return: 0; -1 (printed) */
 static int enter_namespaces(const struct node_place *at)
 {
@@ -298,24 +326,18 @@ static int enter_namespaces(const struct node_place *at)
 		return error ? complain("cannot make the files of /sys for %s: %s", at->node,
 					strerror(-error)),
 		       -1		 : enter_own_network(at, files);
-	if (!error)
+	if (error && at->devices)
+		return complain("cannot make device files of %s: %s", at->node, strerror(-error)), -1;
+	if (error)
+		return 0;
+	if (!at->no_namespace) {
 		error = node_sysfs(files); /* without it no ibstatus, but all else works */
-	if (at->devices && !error)
-		error = node_dev(at);
-	return at->devices && error ? say_no_devices(error) : 0;
-}
-
-/* behind what is preloaded already: a sanitizer's runtime insists on being first */
-static void preload_sdp(const char *lib_dir)
-{
-	const char *old = getenv("LD_PRELOAD");
-	char *value;
-
-	if (asprintf(&value, "%s%s%s/libsdp.so", old ? old : "", old && *old ? ":" : "",
-		     lib_dir) < 0)
-		return;
-	setenv("LD_PRELOAD", value, 1);
-	free(value);
+		if (at->devices && !error)
+			error = node_dev(at);
+		if (!at->devices || !error)
+			return 0;
+	}
+	return lead_to_files(at, files);
 }
 
 /* the distribution's libibumad in the place of ours, if the user says so */
@@ -341,7 +363,7 @@ int node_enter(const struct node_place *at)
 		node_prepend("LD_LIBRARY_PATH", path);
 		prefer_genuine(path);
 		if (at->sdp)
-			preload_sdp(path);
+			preload(path, "libsdp.so");
 	}
 	append_tool_dirs();
 	place_manager_files(at);
@@ -350,7 +372,7 @@ int node_enter(const struct node_place *at)
 		node_prepend("PATH", path);
 		name_remote_shell(path);
 	}
-	return at->no_namespace ? 0 : enter_namespaces(at);
+	return at->no_namespace && !at->devices ? 0 : enter_namespaces(at);
 }
 
 int node_exec(char **argv)

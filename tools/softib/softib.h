@@ -271,7 +271,6 @@ void log_sweep(const char *dir, bool keep);
 /* --- node.c: a program on a node ---------------------------------------- */
 
 #define NODES_ALL   "all"
-#define ERR_DEVICES "--devices needs the namespace that --no-namespace leaves out"
 #define KEY_NET	    0x100 /* of --net, which has no letter */
 #define KEY_PORTS   0x101 /* of --ports, which has none either */
 #define KEY_IPOIB_MTU 0x102 /* of --ipoib-mtu */
@@ -378,6 +377,9 @@ int node_keep_mounts(const char *below);
 /** node_dev() - lay device files over /dev/infiniband, in the mount namespace of this
  *  process. Return: 0; -errno */
 int node_dev(const struct node_place *at);
+/** node_files() - make them in @folder, of sysfs_prepare(), for programs that libnodefiles.so leads
+ *  there, and set its variable. Return: 0; -errno */
+int node_files(const struct node_place *at, const char *folder);
 
 /* --- show.c: for people -------------------------------------------------- */
 
