@@ -60,6 +60,7 @@ SHORT = {
             "test_transport[ib_send_lat-RC]", "test_events[ib_send_lat-RC]",
             "test_eight_queue_pairs[ib_send_bw]"],
         "test_errors": ["test_hot_unplug_under_running_programs"],
+        "test_bad_input": ["test_hardship[threads]", "test_hardship[signals]"],
         "test_mads": ["test_two_servers_of_one_class_on_a_port[softib-sm]"],
         "test_managers": ["test_opensm_brings_a_pair_up"],
     },
