@@ -255,7 +255,10 @@ typedef void (*ib_mad_snoop_handler)(struct ib_mad_agent *mad_agent,
 				     struct ib_mad_send_buf *send_buf,
 				     struct ib_mad_send_wc *mad_send_wc);
 
-enum { IB_MAD_USER_RMPP = 1 };
+enum {
+	IB_MAD_USER_RMPP = 1,
+	IB_MAD_SHARES = 2,
+};
 
 struct ib_mad_agent {
 	struct ib_device *device;
@@ -312,7 +315,8 @@ struct ib_mad_reg_req {
  * @reg_req: NULL for an agent that only sends requests
  * @rmpp_version: IB_MGMT_RMPP_VERSION to have messages segmented; 0
  * @recv_handler: needed with @reg_req, and to receive responses
- * @flags: IB_MAD_USER_RMPP: the client does RMPP itself
+ * @flags: IB_MAD_USER_RMPP: the client does RMPP itself. IB_MAD_SHARES: another agent may have the
+ *         same methods, and gets what this one passes on by ib_pass_on_recv_mad()
  *
  * Return: the agent, or ERR_PTR: -EINVAL (class, version, QP, handlers, OUI),
  * -EBUSY another agent has one of the methods, -ENODEV port, -ENOMEM
@@ -418,6 +422,13 @@ void ib_coalesce_recv_mad(struct ib_mad_recv_wc *mad_recv_wc, void *buf);
  */
 size_t ib_take_recv_mad(struct ib_mad_recv_wc *mad_recv_wc, void *buf, size_t room);
 void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc);
+/**
+ * ib_pass_on_recv_mad() - give a MAD that an agent with IB_MAD_SHARES has no use for to the agent
+ *			    that has registered the same class and method beside it
+ * @mad_agent: that received it, and whose handler is running
+ * Return: true: it belongs to the other agent now; false: there is none
+ */
+bool ib_pass_on_recv_mad(struct ib_mad_agent *mad_agent, struct ib_mad_recv_wc *mad_recv_wc);
 
 /**
  * ib_redirect_mad_qp() - MAD services on a QP of the client's own (13.5.2)

@@ -403,6 +403,9 @@ int cm_redirect(struct cm_conn *conn, const struct cm_route *route,
 /** cm_redirect_fail() - there is no path: the consumer gets @to->answer as an event */
 void cm_redirect_fail(struct cm_conn *conn, const struct cm_redirection *to, mono_t now);
 
+/** cm_wants() - is a received MAD of class CM for a communication id or a listener of @cm?
+ *  @route: as of cm_receive(). Return: false: cm_receive() would at most refuse it */
+bool cm_wants(struct cm *cm, const void *mad, const struct cm_route *route);
 /** cm_receive() - process a received MAD of class CM
  *  @route: the path for an answer */
 void cm_receive(struct cm *cm, const void *mad, const struct cm_route *route, mono_t now);

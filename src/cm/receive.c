@@ -400,6 +400,45 @@ static const struct {
 	[WIRE_CM_APR - WIRE_CM_REQ] = {&wire_cm_apr_codec, got_apr},
 };
 
+/* Return: false: it is no message of the CM that this layer understands */
+static bool decode(struct receipt *r, struct wire_mad *header)
+{
+	wire_mad_decode(r->mad, WIRE_MAD_BYTES, header);
+	if (header->mgmt_class != WIRE_CLASS_CM || header->method != WIRE_METHOD_SEND ||
+	    header->attr_id < WIRE_CM_REQ || header->attr_id > WIRE_CM_APR)
+		return false;
+	r->tid = header->tid;
+	r->attr = header->attr_id;
+	wire_fields_decode(messages[r->attr - WIRE_CM_REQ].codec, r->mad + WIRE_CM_DATA_OFFSET,
+			   WIRE_CM_DATA_BYTES, &r->message);
+	return true;
+}
+
+bool cm_wants(struct cm *cm, const void *mad, const struct cm_route *route)
+{
+	struct receipt r = {.cm = cm, .route = route, .mad = mad};
+	const struct wire_cm_sidr_req *sidr = &r.message.sidr_req;
+	const struct wire_cm_req *req = &r.message.req;
+	struct wire_mad header;
+
+	if (!decode(&r, &header))
+		return false;
+	switch (r.attr) {
+	case WIRE_CM_REQ:
+		return cm_find_peer(cm, req->local_ca_guid, req->local_comm_id) ||
+		       cm_find_caller(cm, req) || cm_find_listener(cm, req->service_id);
+	case WIRE_CM_SIDR_REQ:
+		return cm_find_peer(cm, sidr_source(route), sidr->request_id) ||
+		       cm_find_listener(cm, sidr->service_id);
+	case WIRE_CM_SIDR_REP:
+		return cm_find_local(cm, r.message.sidr_rep.request_id);
+	case WIRE_CM_REJ:
+		return find_rejected(&r);
+	default:
+		return cm_find_local(cm, r.message.rtu.remote_comm_id);
+	}
+}
+
 /* 12.6.7.2: a request with an unsupported version is rejected with the supported one */
 static void got_other_version(struct receipt *r)
 {
@@ -419,17 +458,10 @@ void cm_receive(struct cm *cm, const void *mad, const struct cm_route *route, mo
 	struct receipt r = {.cm = cm, .route = route, .now = now, .mad = mad};
 	struct wire_mad header;
 
-	wire_mad_decode(mad, WIRE_MAD_BYTES, &header);
-	if (header.mgmt_class != WIRE_CLASS_CM || header.method != WIRE_METHOD_SEND ||
-	    header.attr_id < WIRE_CM_REQ || header.attr_id > WIRE_CM_APR) {
+	if (!decode(&r, &header)) {
 		ignore(&r);
 		return;
 	}
-	r.tid = header.tid;
-	r.attr = header.attr_id;
-	wire_fields_decode(messages[r.attr - WIRE_CM_REQ].codec,
-			   (const uint8_t *)mad + WIRE_CM_DATA_OFFSET, WIRE_CM_DATA_BYTES,
-			   &r.message);
 	if (r.attr == WIRE_CM_REQ)
 		r.message.req.ece_options = header.attr_mod;
 	else if (r.attr == WIRE_CM_REP)

@@ -124,6 +124,10 @@ void cm_mad_received(struct ib_mad_agent *agent, struct ib_mad_send_buf *send_bu
 		cm_route_of_wc(dev->device, recv_wc->wc, recv_wc->recv_buf.grh, &route);
 		if (agent->qp->qp_num != 1)
 			route.own_qpn = agent->qp->qp_num;
+		/* a program may be the CM of somebody else, such as a virtual machine */
+		if (!cm_wants(&dev->cm, recv_wc->recv_buf.mad, &route) &&
+		    ib_pass_on_recv_mad(agent, recv_wc))
+			return;
 		cm_receive(&dev->cm, recv_wc->recv_buf.mad, &route,
 			   rt_now(dev->device->rt));
 	}
@@ -140,7 +144,7 @@ static int open_port(struct cm_device *dev, u32 port_num)
 
 	req.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND | 1ul << IB_MGMT_METHOD_GET;
 	agent = ib_register_mad_agent_(dev->device, port_num, IB_QPT_GSI, &req, 0,
-				       cm_mad_sent, cm_mad_received, dev, 0, "cm");
+				       cm_mad_sent, cm_mad_received, dev, IB_MAD_SHARES, "cm");
 	if (IS_ERR(agent))
 		return (int)PTR_ERR(agent);
 	cm_agent_of(dev, port_num)->agent = agent;

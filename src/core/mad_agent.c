@@ -3,7 +3,8 @@
  * Agents: registration and its rules, and the choice of the agent that gets
  * a MAD. A response goes to the agent whose number stands in the upper half
  * of the TID; anything else to the one that registered the class, version
- * and method (of a vendor class with OUI, the OUI as well).
+ * and method (of a vendor class with OUI, the OUI as well). An agent that shares its class gets such
+ * a MAD first, and may pass it on to the one that does not.
  */
 #include <string.h>
 
@@ -62,19 +63,38 @@ static bool wants(const struct mad_agent *agent, const struct ib_mad *mad)
 		!memcmp(req->oui, vendor->oui, sizeof(req->oui)));
 }
 
+static bool shares(const struct mad_agent *agent)
+{
+	return agent->agent.flags & IB_MAD_SHARES;
+}
+
 struct mad_agent *mad_agent_find(struct mad_qp *mqp, const struct ib_mad *mad)
 {
 	u32 hi_tid = (u32)(be64_to_cpu(mad->mad_hdr.tid) >> 32);
 	bool response = ib_response_mad(&mad->mad_hdr);
-	struct mad_agent *agent;
+	struct mad_agent *agent, *found = NULL;
 
 	list_for_each_entry(agent, &mqp->port->agents, node) {
 		if (agent->mqp != mqp || !agent->agent.recv_handler)
 			continue;
-		if (response ? agent->agent.hi_tid == hi_tid : wants(agent, mad))
-			return agent;
+		if ((response ? agent->agent.hi_tid == hi_tid : wants(agent, mad)) &&
+		    (!found || shares(agent)))
+			found = agent;
 	}
-	return NULL;
+	return found;
+}
+
+bool ib_pass_on_recv_mad(struct ib_mad_agent *mad_agent, struct ib_mad_recv_wc *mad_recv_wc)
+{
+	struct mad_agent *from = mad_agent_of(mad_agent), *to;
+
+	list_for_each_entry(to, &from->port->agents, node) {
+		if (to->mqp != from->mqp || shares(to) || !wants(to, mad_recv_wc->recv_buf.mad))
+			continue;
+		mad_deliver(to, mad_recv_of(mad_recv_wc));
+		return true;
+	}
+	return false;
 }
 
 /* --- registration --- */
@@ -109,12 +129,13 @@ static bool same_kind(const struct ib_mad_reg_req *a, const struct ib_mad_reg_re
 	       (!mad_is_vendor2(a->mgmt_class) || !memcmp(a->oui, b->oui, sizeof(a->oui)));
 }
 
-static int check_methods(struct mad_port *port, const struct ib_mad_reg_req *req)
+static int check_methods(struct mad_port *port, const struct ib_mad_reg_req *req, u32 flags)
 {
 	struct mad_agent *other;
 
 	list_for_each_entry(other, &port->agents, node) {
-		if (!other->registered || !same_kind(&other->reg_req, req))
+		if (!other->registered || !same_kind(&other->reg_req, req) ||
+		    (other->agent.flags ^ flags) & IB_MAD_SHARES)
 			continue;
 		for (size_t i = 0; i < MASK_LONGS; i++)
 			if (other->reg_req.method_mask[i] & req->method_mask[i])
@@ -206,7 +227,7 @@ struct ib_mad_agent *ib_register_mad_agent_(struct ib_device *device, u32 port_n
 	if (reg_req)
 		ret = check_class(reg_req, qp_type, rmpp_version);
 	if (!ret && reg_req)
-		ret = check_methods(port, reg_req);
+		ret = check_methods(port, reg_req, flags);
 	if (ret)
 		return ERR_PTR(ret);
 

@@ -575,6 +575,80 @@ static void the_class_is_described(void **state)
 	ib_unregister_mad_agent(agent);
 }
 
+/* --- a program that is the CM of a virtual machine --- */
+
+static struct wire_mad foreign[4];
+static int num_foreign;
+
+static void got_foreign(struct ib_mad_agent *agent, struct ib_mad_send_buf *buf,
+			struct ib_mad_recv_wc *recv_wc)
+{
+	assert_in_range(num_foreign, 0, 3);
+	wire_mad_decode((const u8 *)recv_wc->recv_buf.mad, WIRE_MAD_BYTES, &foreign[num_foreign++]);
+	ib_free_recv_mad(recv_wc);
+}
+
+static void send_to_server(struct ib_mad_agent *agent, u16 attr_id, u32 remote_id)
+{
+	struct ib_mad mad = {.mad_hdr = {.base_version = 1,
+					 .mgmt_class = IB_MGMT_CLASS_CM,
+					 .class_version = IB_CM_CLASS_VERSION,
+					 .method = IB_MGMT_METHOD_SEND,
+					 .attr_id = cpu_to_be16(attr_id)}};
+	__be32 ids[2] = {cpu_to_be32(1), cpu_to_be32(remote_id)};
+	struct rdma_ah_attr ah = {.dlid = 10, .port_num = 1};
+	struct ib_mad_send_buf *buf = ib_create_send_mad(agent, 1, 0, 0, IB_MGMT_MAD_HDR,
+							 IB_MGMT_MAD_DATA, 0, 1);
+
+	memcpy(mad.data, ids, sizeof(ids));
+	ib_set_mad_contents(buf, &mad);
+	buf->ah = rdma_create_ah(agent->qp->pd, &ah, 0);
+	assert_int_equal(ib_post_send_mad(buf, NULL), 0);
+	run_ms(1);
+}
+
+/* What names no id and no service of the stack's own CM is the program's, and nothing else is. */
+static void a_program_is_a_cm_beside_it(void **state)
+{
+	struct ib_mad_reg_req req = {.mgmt_class = IB_MGMT_CLASS_CM,
+				     .mgmt_class_version = IB_CM_CLASS_VERSION,
+				     .method_mask = {1ul << IB_MGMT_METHOD_SEND}};
+	struct ib_mad_agent *program = ib_register_mad_agent(&net->node[0]->ib, 1, IB_QPT_GSI, &req, 0,
+							     asked, got_foreign, NULL, 0);
+	struct ib_mad_agent *peer = ib_register_mad_agent(&net->node[2]->ib, 1, IB_QPT_GSI, NULL, 0,
+							  asked, got_answer, NULL, 0);
+	struct sa_path_rec path = path_between(1, 0);
+	struct ib_cm_req_param param = request(&path);
+
+	assert_false(IS_ERR(program));
+	num_foreign = 0;
+	connect_them();
+	run_ms(1);
+	assert_int_equal(num_foreign, 0);
+	HEARD(&server, IB_CM_REQ_RECEIVED, IB_CM_RTU_RECEIVED);
+	assert_int_equal(ib_send_cm_dreq(caller, NULL, 0), 0);
+	run_ms(1);
+	assert_int_equal(num_foreign, 0);
+
+	ib_destroy_cm_id(caller);
+	client.num = 0;
+	caller = ib_create_cm_id(&net->node[1]->ib, on_client, &client);
+	param.service_id = SERVICE + 1;
+	assert_int_equal(ib_send_cm_req(caller, &param), 0);
+	run_ms(1);
+	assert_int_equal(num_foreign, 1);
+	assert_int_equal(foreign[0].attr_id, WIRE_CM_REQ);
+	assert_int_equal(client.num, 0); /* it was not refused */
+	send_to_server(peer, WIRE_CM_RTU, 0x7fff1234);
+	send_to_server(peer, WIRE_CM_REJ, 0x7fff1234);
+	send_to_server(peer, WIRE_CM_SIDR_REP, 0x7fff1234);
+	assert_int_equal(num_foreign, 4);
+	ib_unregister_mad_agent(peer);
+	ib_unregister_mad_agent(program);
+	run_ms(1);
+	assert_int_equal(ib_send_cm_rej(caller, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0), 0);
+}
+
 /* --- the trace --- */
 
 /** struct traced - a sink that writes what it sees, in short */
@@ -655,6 +729,7 @@ int main(void)
 		T(a_device_goes),
 		T(memory_fails),
 		T(the_class_is_described),
+		T(a_program_is_a_cm_beside_it),
 		T(a_connection_is_traced_in_order),
 		T(a_refusal_is_traced),
 	};

@@ -125,6 +125,52 @@ static void test_a_method_has_one_agent(void **state)
 	client_close(other_class);
 }
 
+static bool passes_on;
+
+static void receive_or_pass_on(struct ib_mad_agent *agent, struct ib_mad_send_buf *send_buf,
+			       struct ib_mad_recv_wc *recv_wc)
+{
+	if (!passes_on || !ib_pass_on_recv_mad(agent, recv_wc))
+		client_received(agent, send_buf, recv_wc);
+}
+
+/* whichever was registered first: the agent that shares decides who gets a MAD */
+static void an_agent_shares(bool is_first)
+{
+	struct ib_mad_reg_req req = {.mgmt_class = PERF, .mgmt_class_version = 1, .method_mask = {GET}};
+	struct client *c = client_open(net->node[0], PERF, 0, 0), sharing = {.node = net->node[1]};
+	struct client *s = is_first ? NULL : client_open(net->node[1], PERF, GET, 0);
+
+	sharing.agent = ib_register_mad_agent(&net->node[1]->ib, 1, IB_QPT_GSI, &req, 0, client_sent,
+					      receive_or_pass_on, &sharing, IB_MAD_SHARES);
+	assert_false(IS_ERR(sharing.agent));
+	assert_int_equal(PTR_ERR(ib_register_mad_agent(&net->node[1]->ib, 1, IB_QPT_GSI, &req, 0,
+						       client_sent, client_received, NULL, IB_MAD_SHARES)),
+			 -EBUSY); /* with one other alone */
+	passes_on = is_first; /* there is nobody */
+	assert_int_equal(ib_post_send_mad(client_mad(c, 11, PERF, IB_MGMT_METHOD_GET, 7), NULL), 0);
+	run_ms(1);
+	assert_int_equal(sharing.received, 1);
+	if (is_first)
+		s = client_open(net->node[1], PERF, GET, 0);
+	assert_int_equal(s->received, 0);
+	passes_on = true;
+	assert_int_equal(ib_post_send_mad(client_mad(c, 11, PERF, IB_MGMT_METHOD_GET, 8), NULL), 0);
+	run_ms(1);
+	assert_int_equal(sharing.received, 1);
+	assert_int_equal(s->received, 1);
+	ib_unregister_mad_agent(sharing.agent);
+	free(sharing.bytes);
+	client_close(s);
+	client_close(c);
+}
+
+static void test_an_agent_shares_its_class(void **state)
+{
+	an_agent_shares(true);
+	an_agent_shares(false);
+}
+
 static void test_request_and_response(void **state)
 {
 	struct client *c = client_open(net->node[0], PERF, 0, 0);
@@ -740,6 +786,7 @@ int main(void)
 		CASE(test_a_port_may_fail_to_open),
 		CASE(test_registration_is_checked),
 		CASE(test_a_method_has_one_agent),
+		CASE(test_an_agent_shares_its_class),
 		CASE(test_request_and_response),
 		CASE(test_timeout_after_the_retries),
 		CASE(test_a_lost_request_is_sent_again),
