@@ -28,14 +28,14 @@
 #include "engine/private.h"
 #include "runtime/rt.h"
 
-/** struct listed - a buffer of the list */
+/** struct listed - a buffer of the list, or an entry that had one and is spare */
 struct listed {
-	struct list_head node;	/* eng_tags.list, or .spare */
 	struct list_head found; /* in a place of eng_tags.exact, or in .masked */
-	struct list_head named; /* in a place of eng_tags.named */
+	struct listed *spare;	/* the next entry of eng_tags.spare */
 	struct eng_buffer buffer;
 	uint64_t serial; /* in the order of posting */
-	uint32_t handle;
+	uint32_t handle; /* of the buffer that it has, or had last */
+	bool is_listed;
 	bool enabled; /* it may match */
 };
 
@@ -46,16 +46,18 @@ struct listed {
  * whole list, buffers whose mask has all bits set are in a hash table by their tag; programs with
  * many buffers have mostly these. The others are in a list of their own. Both are searched for
  * their oldest match, and the older of the two is the first match of the whole list.
+ *
+ * The low bits of a buffer's handle are the index of its entry, and the others count the buffers
+ * that the entry has had.
  */
 struct eng_tags {
-	struct list_head list;	 /* of struct listed, in the order of posting */
-	struct list_head masked; /* those whose mask leaves bits out, in this order */
+	struct list_head masked; /* buffers whose mask leaves bits out, in the order of posting */
 	struct list_head *exact; /* the others, by tag: in each place in this order */
-	struct list_head *named; /* all of them, by handle */
-	struct list_head spare;	 /* struct listed for buffers to come */
-	uint32_t places;	 /* of each table: a power of two */
+	struct listed *entries;	 /* max of them, of which the first `touched` have been in use */
+	struct listed *spare;	 /* of these, the ones without a buffer; the last one used first */
+	uint32_t places;	 /* of the table of tags: a power of two, and not less than max */
+	uint32_t touched, max;
 	uint64_t last_serial;
-	uint32_t count, max, last_handle;
 	uint16_t unexpected; /* messages so far */
 	bool in_sync; /* false after a buffer was added before the program had handled all
 		       * unexpected messages, until the next SYNC with the right number */
@@ -85,14 +87,8 @@ struct eng_matching {
 
 static void free_tags(struct eng_tags *tags)
 {
-	while (!list_empty(&tags->spare)) {
-		struct listed *l = list_first_entry(&tags->spare, struct listed, node);
-
-		list_del(&l->node);
-		rt_free(l);
-	}
 	rt_free(tags->exact);
-	rt_free(tags->named);
+	rt_free(tags->entries);
 	rt_free(tags);
 }
 
@@ -111,17 +107,15 @@ static struct eng_tags *new_tags(uint32_t max_tags)
 
 	if (!tags)
 		return NULL;
-	INIT_LIST_HEAD(&tags->spare);
 	tags->places = 1;
 	while (tags->places < max_tags)
 		tags->places *= 2;
 	tags->exact = new_table(tags->places);
-	tags->named = new_table(tags->places);
-	if (!tags->exact || !tags->named) {
+	tags->entries = rt_zalloc(max_tags * sizeof(*tags->entries));
+	if (!tags->exact || !tags->entries) {
 		free_tags(tags);
 		return NULL;
 	}
-	INIT_LIST_HEAD(&tags->list);
 	INIT_LIST_HEAD(&tags->masked);
 	tags->max = max_tags;
 	tags->in_sync = true;
@@ -144,34 +138,34 @@ int eng_srq_match_tags(struct eng_srq *srq, struct eng_cq *cq, uint32_t max_tags
 
 static void unlist(struct eng_tags *tags, struct listed *l)
 {
-	list_del(&l->node);
 	list_del(&l->found);
-	list_del(&l->named);
-	tags->count--;
-	list_add(&l->node, &tags->spare); /* its lines are in the cache */
+	l->is_listed = false;
+	l->spare = tags->spare; /* taken first, because its lines are in the cache */
+	tags->spare = l;
 }
 
-/* Return: NULL: no memory */
-static struct listed *new_listed(struct eng_tags *tags)
+/* Return: an entry without a buffer, with a handle for the next one; NULL: the list is full */
+static struct listed *take_entry(struct eng_tags *tags)
 {
-	struct listed *l;
+	struct listed *l = tags->spare;
 
-	if (list_empty(&tags->spare))
-		return rt_zalloc(sizeof(*l));
-	l = list_first_entry(&tags->spare, struct listed, node);
-	list_del(&l->node);
+	if (likely(l)) {
+		tags->spare = l->spare;
+	} else {
+		if (tags->touched == tags->max)
+			return NULL;
+		l = &tags->entries[tags->touched];
+		l->handle = tags->touched++;
+	}
+	l->handle += tags->places;
 	return l;
 }
 
 void eng_tags_free(struct eng_srq *srq)
 {
-	struct eng_tags *tags = srq->tags;
-
-	if (!tags)
+	if (!srq->tags)
 		return;
-	while (!list_empty(&tags->list))
-		unlist(tags, list_first_entry(&tags->list, struct listed, node));
-	free_tags(tags);
+	free_tags(srq->tags);
 	srq->tags = NULL;
 	srq->cq->users--;
 }
@@ -179,11 +173,6 @@ void eng_tags_free(struct eng_srq *srq)
 static struct list_head *place_of_tag(const struct eng_tags *tags, uint64_t tag)
 {
 	return &tags->exact[(tag * 0x9e3779b97f4a7c15u) >> 32 & (tags->places - 1)];
-}
-
-static struct list_head *place_of_handle(const struct eng_tags *tags, uint32_t handle)
-{
-	return &tags->named[handle & (tags->places - 1)];
 }
 
 static struct listed *first_match(struct list_head *list, uint64_t tag)
@@ -209,41 +198,39 @@ static struct listed *find_match(struct eng_tags *tags, uint64_t tag)
 
 static struct listed *find_handle(const struct eng_tags *tags, uint32_t handle)
 {
-	struct listed *l;
+	uint32_t index = handle & (tags->places - 1);
+	struct listed *l = &tags->entries[index];
 
-	list_for_each_entry(l, place_of_handle(tags, handle), named)
-		if (l->handle == handle)
-			return l;
-	return NULL;
+	return index < tags->touched && l->is_listed && l->handle == handle ? l : NULL;
 }
 
 static void list_buffer(struct eng_tags *tags, struct listed *l)
 {
-	list_add_tail(&l->node, &tags->list);
 	list_add_tail(&l->found, l->buffer.mask == UINT64_MAX ?
 					 place_of_tag(tags, l->buffer.tag) :
 					 &tags->masked);
-	list_add_tail(&l->named, place_of_handle(tags, l->handle));
 	l->serial = ++tags->last_serial;
-	tags->count++;
+	l->is_listed = true;
 }
 
 static int add(struct eng_tags *tags, struct ibv_ops_wr *wr)
 {
+	uint32_t num_sge = (uint32_t)wr->tm.add.num_sge;
 	struct listed *l;
 
-	if (wr->tm.add.num_sge < 0 || wr->tm.add.num_sge > ENG_TAG_SGES)
+	if (num_sge > ENG_TAG_SGES)
 		return -EINVAL;
-	l = tags->count < tags->max ? new_listed(tags) : NULL;
+	l = take_entry(tags);
 	if (!l)
 		return -ENOMEM;
-	l->buffer = (struct eng_buffer){.wr_id = wr->tm.add.recv_wr_id,
-				    .tag = wr->tm.add.tag,
-				    .mask = wr->tm.add.mask,
-				    .num_sge = (uint32_t)wr->tm.add.num_sge};
-	for (uint32_t i = 0; i < l->buffer.num_sge; i++)
+	l->buffer.wr_id = wr->tm.add.recv_wr_id;
+	l->buffer.tag = wr->tm.add.tag;
+	l->buffer.mask = wr->tm.add.mask;
+	l->buffer.num_sge = num_sge;
+	l->buffer.sge[0].length_bytes = 0;
+	for (uint32_t i = 0; i < num_sge; i++)
 		l->buffer.sge[i] = eng_sge(&wr->tm.add.sg_list[i]);
-	l->handle = wr->tm.handle = ++tags->last_handle;
+	wr->tm.handle = l->handle;
 	if ((uint16_t)wr->tm.unexpected_cnt != tags->unexpected)
 		tags->in_sync = false;
 	l->enabled = tags->in_sync;
@@ -254,13 +241,11 @@ static int add(struct eng_tags *tags, struct ibv_ops_wr *wr)
 /* If the program reports that it has handled all unexpected messages, enable all buffers. */
 static void synchronize(struct eng_tags *tags, const struct ibv_ops_wr *wr)
 {
-	struct listed *l;
-
 	if (tags->in_sync || (uint16_t)wr->tm.unexpected_cnt != tags->unexpected)
 		return;
 	tags->in_sync = true;
-	list_for_each_entry(l, &tags->list, node)
-		l->enabled = true;
+	for (uint32_t i = 0; i < tags->touched; i++)
+		tags->entries[i].enabled = true;
 }
 
 /* Return: the status of its completion; IBV_WC_TM_ERR: the buffer is no longer in the list */

@@ -472,6 +472,27 @@ static void a_deleted_buffer_matches_nothing(void **state)
 	end(t);
 }
 
+/* neither one that a message took, nor one that was deleted, in whose place there is another */
+static void a_handle_names_its_buffer_alone(void **state)
+{
+	struct tagged *t = begin(false);
+	struct ibv_ops_wr del = {.wr_id = 9, .opcode = IBV_WR_TAG_DEL};
+	uint32_t old[2] = {add(t, 1, TAG)};
+
+	message(t, IBV_TMH_EAGER, TAG, 8);
+	expect_received(t, 1, IBV_WC_TM_RECV, IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID);
+	del.tm.handle = old[1] = add(t, 2, TAG);
+	assert_int_equal(operate(t, del).status, IBV_WC_SUCCESS);
+	add(t, 3, TAG);
+	for (unsigned i = 0; i < 2; i++) {
+		del.tm.handle = old[i];
+		assert_int_equal(operate(t, del).status, IBV_WC_TM_ERR);
+	}
+	message(t, IBV_TMH_EAGER, TAG, 8);
+	expect_received(t, 3, IBV_WC_TM_RECV, IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID);
+	end(t);
+}
+
 static void operations_that_are_refused(void **state)
 {
 	struct tagged *t = begin(false);
@@ -693,6 +714,7 @@ int main(void)
 		cmocka_unit_test(a_message_too_long_for_its_buffer_fails),
 		cmocka_unit_test(a_buffer_added_too_late_waits_for_sync),
 		cmocka_unit_test(a_deleted_buffer_matches_nothing),
+		cmocka_unit_test(a_handle_names_its_buffer_alone),
 		cmocka_unit_test(operations_that_are_refused),
 		cmocka_unit_test(only_rc_matches_tags),
 		cmocka_unit_test(a_rendezvous_fetches_and_says_so),
