@@ -143,6 +143,42 @@ def test_a_file_system_survives(fabric, disks):
     assert (fabric.dir / "disk.img").read_bytes() == (fabric.dir / "fs.img").read_bytes()
 
 
+# nbdfuse mounts on a file, where an ordinary user may in a namespace alone; it ends when that is unmounted
+ON_A_FILE = """
+touch fuse
+nbdfuse -P nbdfuse.pid fuse "$0" &
+until [ -s nbdfuse.pid ]; do kill -0 $! || exit 1; sleep 0.1; done
+trap 'umount fuse; wait' EXIT
+/usr/sbin/mkfs.ext4 -q -F -d "$1" fuse
+/usr/sbin/e2fsck -f -n fuse
+"""
+
+
+def test_a_file_system_is_made_on_the_disk(fabric, disks):
+    """mkfs.ext4 and e2fsck use it as a file, by nbdfuse; another reader finds it whole."""
+    run(fabric, "unshare", "-m", *["--map-root-user"] * (os.getuid() != 0), "sh", "-ec", ON_A_FILE, disks[0],
+        os.path.dirname(__file__))
+    run(fabric, "/usr/sbin/e2fsck", "-f", "-n", "disk.img")
+
+
+def test_commands_fail_when_their_time_is_over(fabric, disks):
+    """fast_io_fail_tmo: what waits for a channel fails, and the session goes on. dev_loss_tmo: it ends."""
+    fabric.softib("srp", "logout", "n2", "n1")
+    login = fabric.json("srp", "login", "n2", "n1", "--reconnect-delay", "off", "--fast-io-fail-tmo", "1",
+                        "--dev-loss-tmo", "4")
+    uri = f"nbd+unix:///{login['units'][0]['export']}?socket={login['socket']}"
+    job = subprocess.Popen(["qemu-io", "-t", "none", "-f", "raw", uri], env=CLIENT, cwd=fabric.dir,
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    wait_until(lambda: session(fabric)["units"][0]["clients"] == 1, "it is connected")
+    fabric.softib("srp", "target", "remove", "n1")
+    wait_until(lambda: session(fabric)["state"] != "running", "its channel is down")
+    out, _ = job.communicate("write 0 4k\nread 0 4k\n", timeout=TIMEOUT)
+    assert out.count("Input/output error") == 2, out
+    assert session(fabric)["state"] == "failing"
+    wait_until(lambda: not fabric.json("srp", "list"), "the session ends")
+    fabric.softib("srp", "target", "add", "n1", "--unit", "ram:1M")
+
+
 def test_writes_outlive_a_target_that_went(fabric, disks):
     """The target of a file ends in the middle and comes back: commands wait and are repeated."""
     job = subprocess.Popen(fio(disks[0], "--rw=randwrite", "--bs=4k", "--iodepth=16", "--size=8m",
