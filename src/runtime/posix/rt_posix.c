@@ -33,6 +33,7 @@ struct rt_posix {
 	ev_io alarm; /* a timerfd bounds the sleep: libev's timers know milliseconds */
 	mono_t alarm_due; /* what it is set to */
 	struct linger linger;
+	struct list_head ready; /* watches that have events, as the kernel had them */
 	bool stop;
 	volatile uint64_t turns; /* read by a signal's handler */
 };
@@ -75,6 +76,7 @@ static void posix_io_watch(struct rt_io *io, bool readable, bool writable)
 
 	if (ev_is_active(&io->ev) && (io->ev.events & (EV_READ | EV_WRITE)) == events)
 		return; /* else libev would ask the kernel for the same again */
+	list_del_init(&io->node);
 	ev_io_stop(loop, &io->ev);
 	if (!events)
 		return;
@@ -93,6 +95,7 @@ int rt_posix_create(struct rt **rt)
 	px->rt.now = posix_now;
 	px->rt.random = posix_random;
 	px->rt.io_watch = posix_io_watch;
+	INIT_LIST_HEAD(&px->ready);
 	px->loop = ev_loop_new(EVFLAG_AUTO);
 	alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (!px->loop || alarm_fd < 0) {
@@ -187,6 +190,29 @@ static bool lingers(struct rt_posix *px)
 	return true;
 }
 
+/* libev calls the watchers that have events in the reverse order of the kernel's. So each puts itself in
+ * front of the list, which then has that of the kernel. */
+static void io_event(struct ev_loop *loop, ev_io *w, int revents)
+{
+	struct rt_io *io = container_of(w, struct rt_io, ev);
+
+	io->events = revents;
+	list_del_init(&io->node);
+	list_add(&io->node, &posix_of(io->rt)->ready);
+}
+
+static void look(struct rt_posix *px, int how)
+{
+	ev_run(px->loop, how);
+	while (!list_empty(&px->ready)) {
+		struct rt_io *io = list_first_entry(&px->ready, struct rt_io, node);
+
+		list_del_init(&io->node);
+		linger_event(&px->linger, posix_now(&px->rt));
+		io->fn(io, io->events & EV_READ, io->events & EV_WRITE);
+	}
+}
+
 static void turn(struct rt_posix *px, bool may_sleep)
 {
 	bool busy;
@@ -198,12 +224,12 @@ static void turn(struct rt_posix *px, bool may_sleep)
 	rt_rest_idle(&px->rt);
 	busy |= !list_empty(&px->rt.work) || px->stop || !may_sleep;
 	if (!busy && !lingers(px) && !prepare_all(px) && arm_alarm(px)) {
-		ev_run(px->loop, EVRUN_ONCE);
+		look(px, EVRUN_ONCE);
 		awake_all(px);
 		return;
 	}
 	awake_all(px);
-	ev_run(px->loop, EVRUN_NOWAIT);
+	look(px, EVRUN_NOWAIT);
 }
 
 void rt_posix_run(struct rt *rt)
@@ -233,14 +259,6 @@ uint64_t rt_posix_turns(const struct rt *rt)
 struct ev_loop *rt_posix_loop(struct rt *rt)
 {
 	return posix_of(rt)->loop;
-}
-
-static void io_event(struct ev_loop *loop, ev_io *w, int revents)
-{
-	struct rt_io *io = container_of(w, struct rt_io, ev);
-
-	linger_event(&posix_of(io->rt)->linger, posix_now(io->rt));
-	io->fn(io, revents & EV_READ, revents & EV_WRITE);
 }
 
 void rt_io_init(struct rt *rt, struct rt_io *io, int fd,

@@ -26,14 +26,16 @@ void rt_posix_turn(struct rt *rt);
  */
 struct rt_io {
 	ev_io ev;
-	struct list_head node; /* rt_sim: the watched ones */
+	struct list_head node; /* rt_sim: the watched ones; rt_posix: those that have events */
+	int events; /* rt_posix: while it is in that list */
 	void (*fn)(struct rt_io *io, bool readable, bool writable);
 	struct rt *rt;
 };
 
 void rt_io_init(struct rt *rt, struct rt_io *io, int fd,
 		void (*fn)(struct rt_io *io, bool readable, bool writable));
-/** rt_io_watch() - replace the set of wanted events; none stops the watch.
+/** rt_io_watch() - replace the set of wanted events; none stops the watch. Events are reported in the
+ *  order in which the kernel had them: who wrote to two sockets is read in that order.
  *  Under rt_sim descriptors are looked at on command: rt_sim_look() */
 void rt_io_watch(struct rt_io *io, bool readable, bool writable);
 

@@ -296,6 +296,50 @@ static void posix_loop_serves_descriptors(void **state)
 	close(fd[1]);
 }
 
+static struct rt_io *unwatched_by_b;
+
+static void on_ordered_pipe(struct rt_io *io, bool readable, bool writable)
+{
+	on_pipe(io, readable, writable);
+	if (order[order_len - 1] == 'b' && unwatched_by_b)
+		rt_io_watch(unwatched_by_b, false, false);
+}
+
+/* Bytes that were written one after the other are reported in that order, which is not that of the descriptors; what
+ * is not watched any more when its turn comes is left out. */
+static void posix_loop_keeps_the_order_of_events(void **state)
+{
+	static const int written[] = {1, 2, 0};
+	struct rt_io io[3];
+	struct rt *rt;
+	int fd[3][2];
+
+	assert_int_equal(rt_posix_create(&rt), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(pipe(fd[i]), 0);
+		rt_io_init(rt, &io[i], fd[i][0], on_ordered_pipe);
+		rt_io_watch(&io[i], true, false);
+	}
+	rt_posix_turn(rt);
+	for (int round = 0; round < 2; round++) {
+		order_len = 0;
+		unwatched_by_b = round ? &io[0] : NULL;
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(write(fd[written[i]][1], &"abc"[i], 1), 1);
+		rt_posix_turn(rt);
+		assert_int_equal(order_len, 3 - round);
+		for (int i = 0; i < order_len; i++)
+			assert_int_equal(order[i], 'a' + i);
+		rt_posix_turn(rt); /* the kernel has nothing of the first two any more */
+	}
+	for (int i = 0; i < 3; i++) {
+		rt_io_watch(&io[i], false, false);
+		close(fd[i][0]);
+		close(fd[i][1]);
+	}
+	rt_posix_destroy(rt);
+}
+
 /* One piece of work queues the next: all three run before a descriptor has its turn, but one that
  * queues itself without end lets it have one. */
 static void queue_next(struct rt_work *w)
@@ -443,6 +487,7 @@ int main(void)
 		CASE(nth_allocation_fails),
 		CASE(state_of_a_loop_is_made_once),
 		CASE(posix_loop_serves_descriptors),
+		CASE(posix_loop_keeps_the_order_of_events),
 		CASE(posix_loop_runs_work_that_work_queues_first),
 		CASE(posix_loop_wakes_for_timers),
 		CASE(posix_loop_wakes_for_timers_that_move),
