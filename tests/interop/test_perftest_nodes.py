@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Cases of test_perftest.py between nodes with networks of their own: perftest's handshake goes by TCP
-over ib0 or eth0, to a node by its name."""
+over ib0 or eth0, to a node by its name. Within a node it takes no other way than test_perftest.py's."""
 import pytest
 
 from interop.fabric import Fabric
 from interop.test_nodes import allowed, users
 from interop.test_perftest import (  # pylint: disable=unused-import
-    test_atomic, test_inline_and_gid, test_on_one_node, test_shared_receive_queue, test_transport)
+    test_atomic, test_inline_and_gid, test_shared_receive_queue, test_transport)
 
 FABRICS = [(link, user) for link in ("infiniband", "ethernet") for user in users()]
 
