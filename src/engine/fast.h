@@ -21,125 +21,7 @@
 #ifndef SOFTIB_ENGINE_FAST_H
 #define SOFTIB_ENGINE_FAST_H
 
-#include "engine/private.h"
-#include "transport/fast.h"
-#include "transport/guard.h"
-
-/* --- a record --- */
-
-/** eng_record_words() - the headers of a record of @qp's flow
- * @tp: @qp's. @operation: enum wire_operation; @flags: of abi_record_flags() */
-__attribute__((always_inline)) static inline void
-eng_record_words(const struct eng_qp *qp, const struct tp_qp *tp, uint8_t operation,
-		 psn_t at, uint64_t flags, uint32_t length_bytes, uint32_t packets,
-		 uint64_t word[3])
-{
-	word[0] = (qp->record[0] ^ abi_record_opcode(WIRE_SEND_ONLY ^ operation)) | at.v;
-	word[1] = qp->record[1] | flags;
-	word[2] = (qp->record[2] ^ abi_record_packets(1 ^ packets)) | length_bytes |
-		  abi_record_pkey(tp_pkey(tp));
-}
-
-/** eng_payload_place() - where the payload of the record in @cell goes: behind its
- *  @ext_bytes of extended headers, or into bulk, for which there is room */
-static inline uint8_t *eng_payload_place(struct abi_lane_tx *tx, struct abi_cell *cell,
-					 uint64_t word[3], uint32_t ext_bytes,
-					 uint32_t length_bytes)
-{
-	if (likely(length_bytes <= ABI_CELL_BYTES - ext_bytes))
-		return cell->data + ext_bytes;
-	word[1] |= abi_record_flags(ABI_RECORD_BULK);
-	return abi_lane_put_bulk(tx, cell, length_bytes);
-}
-
-/** eng_payload_at() - where a record's payload is. NULL: not inside the lane */
-static inline const uint8_t *eng_payload_at(const struct abi_lane *memory,
-					    const struct abi_cell *cell,
-					    const uint64_t word[3], uint32_t ext_bytes)
-{
-	uint32_t len = abi_record_bytes(word), bulk;
-
-	if (likely(!abi_record_has(word, ABI_RECORD_BULK)))
-		return likely(len <= ABI_CELL_BYTES - ext_bytes) ? cell->data + ext_bytes
-								 : NULL;
-	memcpy(&bulk, cell->data + ABI_CELL_BULK, sizeof(bulk));
-	if (bulk >= ABI_LANE_BULK || len > ABI_LANE_BULK - bulk)
-		return NULL;
-	return memory->bulk + bulk;
-}
-
-/** eng_lane_count() - add packets that leave by a lane to the port counters of their flow */
-static inline void eng_lane_count(struct abi_flow_count *c, uint32_t packets,
-				  uint32_t dwords)
-{
-	uint64_t p = atomic_load_explicit(&c->packets, memory_order_relaxed);
-	uint64_t d = atomic_load_explicit(&c->dwords, memory_order_relaxed);
-
-	atomic_store_explicit(&c->dwords, d + dwords, memory_order_relaxed);
-	atomic_store_explicit(&c->packets, p + packets, memory_order_relaxed);
-}
-
-/* order the stores of earlier RDMA WRITEs through windows before a streamed record */
-static inline void eng_fence_windows(struct engine *e)
-{
-	if (likely(!e->in_windows))
-		return;
-	atomic_thread_fence(memory_order_seq_cst);
-	e->in_windows = false;
-}
-
-/* Publish a record whose payload is the eight bytes @first and @left more. @may: the record may
- * be stored past the caches. If @left is 0, no function is called, so the caller keeps its
- * variables in registers. */
-__attribute__((always_inline)) static inline void
-eng_publish_few(struct engine *e, struct abi_lane_tx *tx, struct abi_cell *cell,
-		const uint64_t word[3], uint64_t first, const void *rest, uint32_t left,
-		bool may)
-{
-	if (may && likely(abi_lane_may_stream(tx))) {
-		eng_fence_windows(e);
-		abi_lane_publish_stream(tx, cell, word, first, rest, left);
-		return;
-	}
-	memcpy(cell->data, &first, sizeof(first));
-	copy_few(cell->data + sizeof(first), rest, left);
-	abi_lane_publish_words(tx, cell, word);
-	if (may)
-		abi_lane_clear(tx, sizeof(first) + left);
-}
-
-/**
- * eng_emit() - a record of one packet into the cell at the tail of @tx, which has room
- * @flow: whose lane that is
- * @word: its headers
- * @ext, @ext_bytes: what stands in front of its payload; a constant
- * @payload: of @len bytes
- * @few: they are eight at most, and these, with @ext; else NULL
- * @streams: it is one of a stream (abi/cell.h)
- * @dwords: as in the LRH's length, of all of the packet but its payload
- */
-__attribute__((always_inline)) static inline void
-eng_emit(struct engine *e, const struct eng_flow *flow, struct abi_lane_tx *tx,
-	 uint64_t word[3], uint32_t ext, const uint32_t ext_bytes, const void *payload,
-	 const uint64_t *few, uint32_t len, bool streams, uint32_t dwords)
-{
-	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
-
-	if (few) {
-		eng_publish_few(e, tx, cell, word, *few, NULL, 0, streams);
-	} else if (len + ext_bytes <= ABI_STREAM_BYTES && streams) {
-		uint32_t begin = MIN(len, (uint32_t)sizeof(uint64_t) - ext_bytes);
-
-		eng_publish_few(e, tx, cell, word,
-				ext | load_few(payload, begin) << 8 * ext_bytes,
-				(const uint8_t *)payload + begin, len - begin, true);
-	} else {
-		memcpy(cell->data, &ext, ext_bytes);
-		guard_load(eng_payload_place(tx, cell, word, ext_bytes, len), payload, len);
-		abi_lane_publish_words(tx, cell, word);
-	}
-	eng_lane_count(flow->count, 1, dwords + (len + 3) / 4);
-}
+#include "engine/record.h"
 
 /* --- posting --- */
 
@@ -257,50 +139,49 @@ static inline bool eng_datagram_streams(struct eng_qp *qp)
 /* put a SEND of RC or XRC into the send queue and into the lane */
 __attribute__((always_inline)) static inline void
 eng_send_reliable(struct engine *e, struct eng_qp *qp, struct tp_qp *tp,
-		  const struct eng_flow *flow, struct abi_lane_tx *tx,
-		  const struct ibv_send_wr *wr, unsigned flags, const struct tp_sge *sge,
-		  const void *payload, uint64_t data, const enum eng_single kind)
+		  const struct eng_flow *flow, const struct ibv_send_wr *wr, unsigned flags,
+		  const struct tp_sge *sge, const void *payload, uint64_t data,
+		  const enum eng_single kind)
 {
-	/* ENG_RC_FEW has no solicited SENDs, so there this is a constant */
-	uint64_t solicited =
-		kind == ENG_RC_FEW
-			? 0
-			: abi_record_flags((flags & IBV_SEND_SOLICITED) /
-					   IBV_SEND_SOLICITED * ABI_RECORD_SOLICITED);
-	uint64_t word[3], *few = kind == ENG_RC_FEW ? &data : NULL;
-	uint32_t srqn = kind == ENG_XRC ? wr->qp_type.xrc.remote_srqn & 0xffffff : 0;
-	uint32_t len = sge->length_bytes, ext_bytes = eng_single_ext_bytes(kind);
-	psn_t at, ack;
+	const bool few = kind == ENG_RC_FEW, xrc = kind == ENG_XRC;
+	const uint32_t ext_bytes = eng_single_ext_bytes(kind);
+	uint32_t srqn = xrc ? wr->qp_type.xrc.remote_srqn & 0xffffff : 0;
+	struct tp_next next;
+	struct eng_payload p;
 
-	at = tp_fast_send(tp, wr->wr_id, flags, srqn, sge, few);
-	eng_record_words(qp, tp, WIRE_SEND_ONLY, at,
-			 abi_record_flags(ABI_RECORD_ACK_REQ) | solicited, len, 1, word);
-	if (tp_take_ack(tp, &ack))
-		word[1] |= abi_record_ack(ack.v);
-	eng_emit(e, flow, tx, word, htobe32(srqn), ext_bytes, payload, few, len,
-		 ABI_STREAM_BYTES && tp_fast_streams(tp) && tx->no_fence,
-		 qp->flow_dwords + ext_bytes / 4);
-	if (kind == ENG_XRC)
-		flow->lane->xrc_requests++;
+	if (few && flags & IBV_SEND_SOLICITED)
+		__builtin_unreachable(); /* eng_single_post_few() */
+	next = tp_fast_send(tp, wr->wr_id, flags, srqn, sge, few ? &data : NULL);
+	p = (struct eng_payload){
+		.few = few ? &data : NULL,
+		.bytes = payload,
+		.ext = htobe32(srqn),
+		.ext_bytes = ext_bytes,
+		.opcode_flags = WIRE_IS_SEND | (xrc ? WIRE_HAS_XRCETH : 0),
+		.streams = ABI_STREAM_BYTES && tp_fast_streams(tp) && flow->lane->tx.no_fence,
+	};
+	eng_emit(e, qp, tp, flow, &next, &p,
+		 qp->flow_dwords + ext_bytes / 4 + (sge->length_bytes + 3) / 4);
 	qp->window_run = 0;
 }
 
 /* put a datagram into the lane, and its completion into the CQ */
 static inline void eng_send_datagram(struct engine *e, struct eng_qp *qp,
 				     struct tp_qp *tp, const struct eng_flow *flow,
-				     struct abi_lane_tx *tx, const struct ibv_send_wr *wr,
-				     const struct tp_sge *sge, const void *payload)
+				     const struct ibv_send_wr *wr, const struct tp_sge *sge,
+				     const void *payload)
 {
-	bool solicited = wr->send_flags & IBV_SEND_SOLICITED;
 	uint32_t len = sge->length_bytes;
-	uint64_t word[3];
+	const struct tp_next next = tp_fast_send_datagram(tp, wr->send_flags, len);
+	const struct eng_payload p = {
+		.bytes = payload,
+		.ext = tp_fast_qkey(tp, wr->wr.ud.remote_qkey),
+		.ext_bytes = ABI_RECORD_QKEY_BYTES,
+		.opcode_flags = WIRE_IS_SEND,
+		.streams = eng_datagram_streams(qp) && flow->lane->tx.no_fence,
+	};
 
-	eng_record_words(qp, tp, WIRE_SEND_ONLY, tp_fast_send_datagram(tp),
-			 abi_record_flags(solicited * ABI_RECORD_SOLICITED), len, 1,
-			 word);
-	eng_emit(e, flow, tx, word, tp_fast_qkey(tp, wr->wr.ud.remote_qkey),
-		 ABI_RECORD_QKEY_BYTES, payload, NULL, len,
-		 eng_datagram_streams(qp) && tx->no_fence, qp->flow_dwords);
+	eng_emit(e, qp, tp, flow, &next, &p, qp->flow_dwords + (len + 3) / 4);
 	if (tp_is_signaled(tp, wr->send_flags))
 		eng_cq_add_sent(qp, wr->wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, len);
 }
@@ -343,9 +224,9 @@ eng_send_single(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *w
 		return NULL;
 	}
 	if (kind == ENG_UD)
-		eng_send_datagram(e, qp, tp, flow, tx, wr, sge, payload);
+		eng_send_datagram(e, qp, tp, flow, wr, sge, payload);
 	else
-		eng_send_reliable(e, qp, tp, flow, tx, wr, flags, sge, payload, data, kind);
+		eng_send_reliable(e, qp, tp, flow, wr, flags, sge, payload, data, kind);
 	return tx;
 }
 

@@ -216,21 +216,24 @@ bool eng_single_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_
 
 bool eng_lane_ack(struct engine *e, struct eng_qp *qp)
 {
-	uint64_t word[3], few;
+	struct tp_next next = {.packets = 1, .operation = WIRE_ACKNOWLEDGE};
+	struct tp_qp *tp = qp->tp;
 	struct wire_aeth aeth;
-	bool streams;
-	psn_t at;
+	struct eng_payload p;
+	uint64_t few;
 
-	if (e->cfg.general_only || !tp_fast_acks(qp->tp) || !eng_flow_holds(e, qp) ||
+	if (e->cfg.general_only || !tp_fast_acks(tp) || !eng_flow_holds(e, qp) ||
 	    !abi_lane_has_cell(&qp->flow->lane->tx))
 		return false;
-	streams = ABI_STREAM_BYTES && tp_fast_ack_streams(qp->tp) &&
-		  qp->flow->lane->tx.no_fence;
-	at = tp_fast_ack(qp->tp, &aeth);
+	p = (struct eng_payload){
+		.few = &few,
+		.opcode_flags = WIRE_IS_RESPONSE,
+		.streams = ABI_STREAM_BYTES && tp_fast_ack_streams(tp) &&
+			   qp->flow->lane->tx.no_fence,
+	};
+	next.psn = tp_fast_ack(tp, &aeth);
 	few = htobe32(wire_aeth_word(&aeth));
-	eng_record_words(qp, qp->tp, WIRE_ACKNOWLEDGE, at, 0, 0, 1, word);
-	eng_emit(e, qp->flow, &qp->flow->lane->tx, word, 0, 0, NULL, &few, 0, streams,
-		 qp->flow_dwords + WIRE_AETH_BYTES / 4);
+	eng_emit(e, qp, tp, qp->flow, &next, &p, qp->flow_dwords + WIRE_AETH_BYTES / 4);
 	note_dirty(e, qp->flow->lane);
 	return true;
 }
@@ -247,42 +250,45 @@ static uint8_t *put_grh(struct engine *e, const struct tp_packet_out *out, uint8
 	return to + wire_grh_encode(&grh, to);
 }
 
+bool eng_put_packet(struct engine *e, struct eng_lane_out *lane, const struct tp_packet_out *out,
+		    uint32_t len, struct abi_cell *cell, uint64_t word[3])
+{
+	const struct wire_packet *pkt = &out->hdr;
+	uint32_t ext = (uint32_t)eng_ext_encode(pkt, wire_opcodes[pkt->bth.opcode].flags,
+						cell->data);
+	uint8_t *at = eng_payload_place(&lane->tx, cell, word, ext, len);
+
+	if (unlikely(len != pkt->payload_bytes))
+		at = put_grh(e, out, at);
+	if (eng_copy_span_ended(lane))
+		eng_copy_span(e, lane);
+	return copy_payload(&lane->copy, out, at);
+}
+
 /* any packet or segment */
 static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out *out)
 {
 	struct wire_packet *pkt = &out->hdr;
-	struct eng_flow *flow = qp->flow;
-	struct abi_lane_tx *tx = &flow->lane->tx;
-	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
-	uint32_t ext = wire_opcodes[pkt->bth.opcode].flags;
-	bool has_grh = out->av->is_global && ext & WIRE_HAS_DETH;
-	unsigned flags = (pkt->bth.ack_req ? ABI_RECORD_ACK_REQ : 0) |
-			 (pkt->bth.solicited ? ABI_RECORD_SOLICITED : 0) |
-			 (has_grh ? ABI_RECORD_GRH : 0);
-	uint32_t len = pkt->payload_bytes + (has_grh ? WIRE_GRH_BYTES : 0);
-	uint64_t word[3];
-	uint8_t *at;
-	psn_t ack;
+	uint32_t flags = wire_opcodes[pkt->bth.opcode].flags;
+	const struct tp_next next = {
+		.length_bytes = pkt->payload_bytes,
+		.packets = pkt->packets,
+		.psn = pkt->bth.psn,
+		.operation = pkt->bth.opcode & (uint8_t)~WIRE_TRANSPORT_MASK,
+		.ack_req = pkt->bth.ack_req,
+		.solicited = pkt->bth.solicited,
+	};
+	const struct eng_payload p = {
+		.out = out,
+		.opcode_flags = flags,
+		.has_grh = out->av->is_global && flags & WIRE_HAS_DETH,
+	};
 
 	pkt->lrh.lnh = out->av->is_global ? WIRE_LNH_GRH : WIRE_LNH_BTH;
-	eng_record_words(qp, qp->tp, pkt->bth.opcode & ~(unsigned)WIRE_TRANSPORT_MASK,
-			 pkt->bth.psn, abi_record_flags(flags), len, pkt->packets, word);
-	at = eng_payload_place(tx, cell, word,
-			       (uint32_t)eng_ext_encode(pkt, ext, cell->data), len);
-	if (unlikely(has_grh))
-		at = put_grh(e, out, at);
-	if (eng_copy_span_ended(flow->lane))
-		eng_copy_span(e, flow->lane);
-	if (unlikely(!copy_payload(&flow->lane->copy, out, at))) {
+	if (likely(eng_emit(e, qp, qp->tp, qp->flow, &next, &p, wire_segment_dwords(pkt))))
+		note_dirty(e, qp->flow->lane);
+	else
 		eng_unsent(e, qp, out);
-		return;
-	}
-	if (tp_qp_take_ack(qp->tp, pkt, &ack))
-		word[1] |= abi_record_ack(ack.v);
-	abi_lane_publish_words(tx, cell, word);
-	flow->lane->xrc_requests += !!(ext & WIRE_HAS_XRCETH);
-	eng_lane_count(flow->count, pkt->packets, wire_segment_dwords(pkt));
-	note_dirty(e, flow->lane);
 }
 
 /* --- sending --- */

@@ -110,6 +110,15 @@ static inline bool tp_fast_may_send(struct tp_qp *qp)
 	return likely((qp->sq.fast_left || tp_fast_look(qp)) && tp_fast_known(qp));
 }
 
+/* the next packet is a whole SEND with @flags of @length_bytes; @can: of the type, a constant */
+__attribute__((always_inline)) static inline struct tp_next
+tp_fast_packet(const struct tp_qp *qp, unsigned can, unsigned flags, uint32_t length_bytes)
+{
+	static const struct tp_op op = TP_OP_SEND;
+
+	return tp_next_packet(qp, &op, can, flags, length_bytes, qp->sq.nxt, 0, 1, 1);
+}
+
 /**
  * tp_fast_send() - post and send a SEND of RC or XRC
  * @flags: of IBV_SEND_SIGNALED, _SOLICITED, _INLINE
@@ -119,12 +128,13 @@ static inline bool tp_fast_may_send(struct tp_qp *qp)
  *
  * Context: tp_fast_may_send() returned true. The caller takes a delayed ACK along
  * (tp_take_ack()), and starts the timer (tp_ack_wait()) unless tp_timer_runs().
- * Return: its PSN
+ * Return: its packet
  */
-__attribute__((always_inline)) static inline psn_t
+__attribute__((always_inline)) static inline struct tp_next
 tp_fast_send(struct tp_qp *qp, uint64_t wr_id, unsigned flags, uint32_t srqn,
 	     const struct tp_sge *sge, const uint64_t *few)
 {
+	const struct tp_next next = tp_fast_packet(qp, TP_ACKNOWLEDGED, flags, sge->length_bytes);
 	const struct tp_sge piece = {sge->addr, sge->length_bytes, sge->lkey};
 	const struct tp_send_wr wr = {
 		.wr_id = wr_id,
@@ -137,28 +147,28 @@ tp_fast_send(struct tp_qp *qp, uint64_t wr_id, unsigned flags, uint32_t srqn,
 	};
 	struct tp_sq *sq = &qp->sq;
 	uint32_t index = sq->head; /* and next, fresh and end (tp_fast_look()) */
-	psn_t at = sq->nxt, nxt = psn_add(at, 1);
+	psn_t nxt = psn_add(next.psn, 1);
 
 	tp_write_request(qp, index, &wr, TP_OP_RECEIVES, TP_RDMA, few);
-	tp_begin_request(sq, tp_sqe(qp, index), index, at, 1);
-	tp_leave(sq, index, nxt, true, true);
+	tp_begin_request(sq, tp_sqe(qp, index), index, next.psn, 1);
+	tp_leave(sq, index, nxt, next.ack_req, next.last);
 	sq->sent = nxt;
 	sq->head = sq->end = index + 1;
 	sq->fast_left--;
 	qp->stats.tx_packets++;
-	return at;
+	return next;
 }
 
 /** tp_fast_send_datagram() - post and send a SEND of UD. Nothing acknowledges it, so it does not
- *  enter the send queue. Context: as tp_fast_send(). Return: its PSN */
-static inline psn_t tp_fast_send_datagram(struct tp_qp *qp)
+ *  enter the send queue. Context and return value: as tp_fast_send() */
+static inline struct tp_next tp_fast_send_datagram(struct tp_qp *qp, unsigned flags,
+						   uint32_t length_bytes)
 {
-	struct tp_sq *sq = &qp->sq;
-	psn_t at = sq->nxt;
+	const struct tp_next next = tp_fast_packet(qp, 0, flags, length_bytes);
 
-	tp_left_unreliable(sq, psn_add(at, 1));
+	tp_left_unreliable(&qp->sq, psn_add(next.psn, 1));
 	qp->stats.tx_packets++;
-	return at;
+	return next;
 }
 
 /** tp_fast_qkey() - the Q_Key of a datagram whose request has @wish (10.2.5) */
@@ -233,9 +243,9 @@ static inline bool tp_fast_receives(const struct tp_qp *qp)
 	       (tp_state_receives(qp->state) && !tp_comm_est(qp));
 }
 
-/** tp_fast_expects() - does the QP expect the first packet of a message, and has it taken no
- *  receive for it? Of RC and XRC, the packet must have the PSN tp_expected_psn(). @ud: the QP must
- *  be UD, else RC or XRC */
+/** tp_fast_expects() - does the QP expect the first packet of a message (tp_follows()), and has it
+ *  taken no receive for it? Of RC and XRC, the packet must have the PSN tp_expected_psn(). @ud: the
+ *  QP must be UD, else RC or XRC */
 __attribute__((always_inline)) static inline bool tp_fast_expects(const struct tp_qp *qp,
 								  const bool ud)
 {
@@ -287,7 +297,7 @@ static inline bool tp_fast_middle(const struct tp_qp *qp, uint32_t at, uint32_t 
 	const struct tp_responder *r = &qp->resp;
 
 	if (qp->state != IBV_QPS_RTS || !tp_fast_is(qp, TP_ACKNOWLEDGED) ||
-	    r->message != TP_MESSAGE_SEND || !r->has_recv || r->nak_sent ||
+	    !tp_follows(r, TP_MESSAGE_SEND, false) || !r->has_recv || r->nak_sent ||
 	    r->pending & TP_RESPONSE_NAK || at != r->epsn.v ||
 	    r->cursor.sge >= r->recv.num_sge)
 		return false;

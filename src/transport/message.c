@@ -43,12 +43,9 @@ void tp_message_abandon(struct tp_qp *qp)
 static enum tp_verdict check(const struct tp_qp *qp, const struct wire_packet *pkt,
 			     uint32_t flags)
 {
-	const struct tp_responder *r = &qp->resp;
-	bool first = flags & WIRE_IS_FIRST;
-	uint8_t kind = flags & WIRE_IS_SEND ? TP_MESSAGE_SEND : TP_MESSAGE_WRITE;
+	enum tp_message kind = flags & WIRE_IS_SEND ? TP_MESSAGE_SEND : TP_MESSAGE_WRITE;
 
-	/* 9.7.4.1.2: the opcode must follow from the one before */
-	if (unlikely(r->message != (first ? TP_MESSAGE_NONE : kind)))
+	if (unlikely(!tp_follows(&qp->resp, kind, flags & WIRE_IS_FIRST)))
 		return TP_INVALID_REQUEST;
 	if (unlikely(!tp_fits(qp, pkt, flags)))
 		return TP_INVALID_REQUEST;

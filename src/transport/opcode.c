@@ -27,8 +27,7 @@ const struct tp_kind tp_kinds[] = {
 
 /* Which operations a transport has: 9.2.1 table 35. */
 const struct tp_op tp_ops_table[TP_OPS] = {
-	[IBV_WR_SEND] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST,
-			 WIRE_SEND_ONLY, ANY | 1 << TP_RAW, TP_OP_RECEIVES},
+	[IBV_WR_SEND] = TP_OP_SEND,
 	[IBV_WR_SEND_WITH_IMM] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_IMM,
 				  WIRE_SEND_ONLY_IMM, ANY, TP_OP_RECEIVES},
 	[IBV_WR_SEND_WITH_INV] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_INV,

@@ -389,11 +389,6 @@ bool tp_qp_wants_transmit(const struct tp_qp *qp)
 	return tp_wants_transmit(qp);
 }
 
-bool tp_qp_take_ack(struct tp_qp *qp, const struct wire_packet *pkt, psn_t *at)
-{
-	return !(wire_opcodes[pkt->bth.opcode].flags & WIRE_IS_RESPONSE) && tp_take_ack(qp, at);
-}
-
 bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
 			    uint32_t segment_bytes, mono_t now)
 {

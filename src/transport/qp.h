@@ -95,6 +95,14 @@ extern const struct tp_kind tp_kinds[];
 
 #define TP_OPS (TP_WR_RESYNC + 1)
 extern const struct tp_op tp_ops_table[TP_OPS];
+/* the row of IBV_WR_SEND, which is a constant on the fast path (fast.h) */
+#define TP_OP_SEND                                                                         \
+	{                                                                                  \
+		WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST, WIRE_SEND_ONLY,         \
+			1 << TP_RC | 1 << TP_UC | 1 << TP_XRC | 1 << TP_RD | 1 << TP_EE |  \
+				1 << TP_UD | 1 << TP_RAW,                                  \
+			TP_OP_RECEIVES                                                     \
+	}
 /** tp_wc_opcode() - the opcode of the completion of a request with @opcode (11.4.2.1), which is a
  *  constant if @opcode is one */
 static inline uint8_t tp_wc_opcode(unsigned opcode)
@@ -424,13 +432,16 @@ static inline psn_t tp_acked_psn(const struct tp_responder *r)
 	return psn_add(r->epsn, 0xffffff);
 }
 
-/** tp_take_ack() - tp_qp_take_ack() for a request. Context: no response is pending that must
- *  leave first */
-static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
+/** tp_take_ack() - take the delayed ACK, if there is one, to be piggybacked on the packet of this
+ *  QP that leaves now
+ * @flags: of wire_opcodes[] of that packet. A response carries no ACK: it may answer a request that
+ *  was received before those to be acknowledged, and must arrive before their ACK (9.7.5.1.2)
+ * Return: true, and *@at is the PSN of the ACK */
+static inline bool tp_take_ack(struct tp_qp *qp, uint32_t flags, psn_t *at)
 {
 	struct tp_responder *r = &qp->resp;
 
-	if (!(r->pending & TP_RESPONSE_OWED))
+	if (flags & WIRE_IS_RESPONSE || !(r->pending & TP_RESPONSE_OWED))
 		return false;
 	r->pending &= (uint8_t)~TP_RESPONSE_OWED;
 	tp_owes_nothing(r);
@@ -504,6 +515,13 @@ static inline uint32_t tp_least_payload(const struct tp_qp *qp, uint32_t packets
 	if (!(flags & WIRE_IS_LAST))
 		return full;
 	return packets == 1 && flags & WIRE_IS_FIRST ? 0 : full - tp_mtu(qp) + 1;
+}
+
+/** tp_follows() - does a packet of a message of @kind continue what the QP receives (9.7.4.1.2)?
+ *  @first: it is the message's first */
+static inline bool tp_follows(const struct tp_responder *r, enum tp_message kind, bool first)
+{
+	return r->message == (first ? TP_MESSAGE_NONE : kind);
 }
 
 /** tp_fits() - has a packet or segment the payload that so many packets of a message have? */

@@ -127,14 +127,17 @@ static struct tp_sqe *next_request(struct tp_qp *qp)
 	return NULL;
 }
 
-static void fill_bth(const struct tp_qp *qp, struct tp_packet_out *out, uint8_t operation)
+static void fill_bth(const struct tp_qp *qp, struct tp_packet_out *out,
+		     const struct tp_next *next)
 {
 	out->hdr.bth = (struct wire_bth){
-		.opcode = qp->transport | operation,
+		.opcode = qp->transport | next->operation,
 		.mig_req = true, /* 17.2.8: state MIGRATED, the only one here */
 		.pkey = qp->attr.pkey,
 		.dest_qpn = qp->attr.dest_qpn,
-		.psn = qp->sq.nxt,
+		.psn = next->psn,
+		.ack_req = next->ack_req,
+		.solicited = next->solicited,
 	};
 	out->av = &qp->attr.av;
 }
@@ -206,70 +209,59 @@ static bool is_full(const struct tp_sq *sq, uint32_t most)
 						tp_psn_distance(sq->nxt, sq->una);
 }
 
-/* AckReq: at the end of a message, now and then inside a long one,
- * and on the packet after which the window is full */
-static bool wants_ack(const struct tp_sq *sq, bool last, uint32_t packets, uint32_t most)
-{
-	uint32_t every = tp_window(most) / 4;
-
-	return last || packets >= tp_window_left(sq, most) ||
-	       (sq->nxt.v & (every - 1)) + packets >= every;
-}
-
 /* one packet or segment of a SEND or WRITE */
 static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
 			const struct tp_op *op, struct tp_packet_out *out, uint32_t most)
 {
 	struct tp_sq *sq = &qp->sq;
-	uint32_t offset = tp_psn_distance(sq->nxt, sqe->first_psn) << qp->mtu_shift;
-	uint32_t left = tp_psn_distance(sqe->last_psn, sq->nxt) + 1;
-	uint32_t packets = MIN(left, most);
-	bool first = offset == 0, last = packets == left;
-	uint32_t len = last ? sqe->length_bytes - offset : packets << qp->mtu_shift;
+	struct tp_next next = tp_next_packet(qp, op, qp->can, sqe->flags, sqe->length_bytes, sq->nxt,
+					     tp_psn_distance(sq->nxt, sqe->first_psn),
+					     tp_psn_distance(sqe->last_psn, sq->nxt) + 1, most);
 
-	out->hdr.packets = (uint16_t)packets;
-	if (unlikely(!fill_payload(qp, sqe, offset, len, out)))
+	out->hdr.packets = (uint16_t)next.packets;
+	if (unlikely(!fill_payload(qp, sqe, next.offset_bytes, next.length_bytes, out)))
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
-	fill_bth(qp, out,
-		 first ? (last ? op->only : op->first) : (last ? op->last : op->middle));
-	if (first && op->flags & TP_OP_RETH)
-		fill_reth(sqe, out, 0);
-	if (last) {
-		out->hdr.imm = out->hdr.ieth_rkey = sqe->imm_or_rkey;
-		out->hdr.bth.solicited =
-			sqe->flags & IBV_SEND_SOLICITED && op->flags & TP_OP_RECEIVES;
+	if (unlikely(next.first && qp->can & TP_ACKNOWLEDGED && op->flags & TP_OP_RECEIVES &&
+		     over_limit(sq, sq->next))) {
+		next.ack_req = true;
+		sq->block |= TP_BLOCK_CREDIT;
 	}
-	if (qp->can & TP_ACKNOWLEDGED) {
-		out->hdr.bth.ack_req = wants_ack(sq, last, packets, most);
-		if (unlikely(first && op->flags & TP_OP_RECEIVES &&
-			     over_limit(sq, sq->next))) {
-			out->hdr.bth.ack_req = true;
-			sq->block |= TP_BLOCK_CREDIT;
-		}
-	} else if (qp->can & TP_ADDRESSED) {
+	fill_bth(qp, out, &next);
+	if (next.first && op->flags & TP_OP_RETH)
+		fill_reth(sqe, out, 0);
+	if (next.last)
+		out->hdr.imm = out->hdr.ieth_rkey = sqe->imm_or_rkey;
+	if (qp->can & TP_ADDRESSED && !(qp->can & TP_ACKNOWLEDGED)) {
 		tp_ud_fill(qp, sq->next, out);
 		out->ip_checksums = sqe->flags & IBV_SEND_IP_CSUM;
 	}
-	tp_leave(sq, sq->next, psn_add(sq->nxt, packets), out->hdr.bth.ack_req,
-		 last && qp->can & TP_ACKNOWLEDGED);
+	tp_leave(sq, sq->next, psn_add(sq->nxt, next.packets), next.ack_req,
+		 next.last && qp->can & TP_ACKNOWLEDGED);
 	return true;
+}
+
+/* The header of a request that has one packet, whatever its length: @op has no other operation. */
+static struct tp_next only_packet(const struct tp_qp *qp, const struct tp_sqe *sqe,
+				  const struct tp_op *op)
+{
+	return tp_next_packet(qp, op, qp->can, sqe->flags, 0, qp->sq.nxt, 0, 1, 1);
 }
 
 /* All datagrams of a request that is cut: whoever sends them cuts it. */
 static bool cut_packets(struct tp_qp *qp, const struct tp_sqe *sqe, const struct tp_op *op,
 			struct tp_packet_out *out)
 {
+	const struct tp_next next = only_packet(qp, sqe, op);
 	struct tp_sq *sq = &qp->sq;
 
 	out->hdr.packets = (uint16_t)(tp_psn_distance(sqe->last_psn, sqe->first_psn) + 1);
 	if (unlikely(!fill_payload(qp, sqe, 0, sqe->length_bytes, out)))
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
-	fill_bth(qp, out, op->only);
+	fill_bth(qp, out, &next);
 	tp_ud_fill(qp, sq->next, out);
 	out->header = tp_header(qp, sq->next);
 	out->header_bytes = sqe->header_bytes;
 	out->mss_bytes = sqe->mss_bytes;
-	out->hdr.bth.solicited = sqe->flags & IBV_SEND_SOLICITED;
 	tp_leave(sq, sq->next, psn_add(sqe->last_psn, 1), false, false);
 	return true;
 }
@@ -279,14 +271,14 @@ static bool cut_packets(struct tp_qp *qp, const struct tp_sqe *sqe, const struct
 static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe,
 			     const struct tp_op *op, struct tp_packet_out *out)
 {
+	const struct tp_next next = only_packet(qp, sqe, op);
 	struct tp_sq *sq = &qp->sq;
 	uint32_t offset = tp_psn_distance(sq->nxt, sqe->first_psn) << qp->mtu_shift;
 
 	out->hdr.packets = 1;
 	if (unlikely(!fill_payload(qp, sqe, 0, op->flags & TP_OP_ATOMIC_WRITE ? 8 : 0, out)))
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
-	fill_bth(qp, out, op->only);
-	out->hdr.bth.ack_req = true;
+	fill_bth(qp, out, &next);
 	if (op->flags & TP_OP_FLUSH)
 		fill_flush(sqe, out);
 	else if (op->flags & TP_OP_RETH)
@@ -295,7 +287,7 @@ static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe,
 		fill_atomic(sqe, out);
 	sq->read_psns += tp_psn_distance(sqe->last_psn, sq->nxt) + 1;
 	sq->responses++;
-	tp_leave(sq, sq->next, psn_add(sqe->last_psn, 1), true, true);
+	tp_leave(sq, sq->next, psn_add(sqe->last_psn, 1), next.ack_req, true);
 	return true;
 }
 

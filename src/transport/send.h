@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The steps of a send request: it enters the send queue, gets its PSNs, and its packets leave.
- * Each step is written here once. qp.c and requester.c take the steps one at a time, for any
- * request. tp_fast_send() (fast.h) takes all of them at once for a SEND of one packet: its
- * arguments are constants, so the compiler leaves out what such a SEND does not need.
+ * The steps of a send request: it enters the send queue, gets its PSNs, and its packets leave,
+ * each with a header (struct tp_next). Each step is written here once. qp.c and requester.c take
+ * the steps one at a time, for any request. tp_fast_send() (fast.h) takes all of them at once for
+ * a SEND of one packet: its arguments are constants, so the compiler leaves out what such a SEND
+ * does not need.
  *
  * A step gets the indices and PSNs that it starts from as arguments. The fast path, where
  * several indices are equal, passes one value for all of them and loads it once.
@@ -133,6 +134,59 @@ tp_write_request(struct tp_qp *qp, uint32_t index, const struct tp_send_wr *wr,
 		memcpy(sqe->brief, few, sizeof(*few));
 	else
 		tp_write_inline(tp_slot(qp, index, op_flags), wr);
+}
+
+/* --- the header of its next packet --- */
+
+/** tp_wants_ack() - AckReq: at the end of a message, now and then inside a long one, and on the
+ *  packet after which the window is full
+ * @most: packets that a segment may stand for; 1 on the wire */
+static inline bool tp_wants_ack(const struct tp_sq *sq, bool last, uint32_t packets, uint32_t most)
+{
+	uint32_t every = tp_window(most) / 4;
+
+	return last || packets >= tp_window_left(sq, most) ||
+	       (sq->nxt.v & (every - 1)) + packets >= every;
+}
+
+/** struct tp_next - the packet or segment of a request that leaves next: its part of the message,
+ *  and what its BTH says */
+struct tp_next {
+	uint32_t offset_bytes, length_bytes; /* of its payload in the message */
+	uint32_t packets;
+	psn_t psn;
+	uint8_t operation; /* enum wire_operation */
+	bool first, last;
+	bool ack_req, solicited;
+};
+
+/**
+ * tp_next_packet() - the next packet or segment of a request
+ * @op: the row of its opcode; @can: enum tp_can of the QP
+ * @flags: of the request; @length_bytes: of its message
+ * @psn: of its next packet; @begun, @left: how many of its packets have left, and have not
+ * @most: packets that a segment may stand for; 1 on the wire
+ */
+__attribute__((always_inline)) static inline struct tp_next
+tp_next_packet(const struct tp_qp *qp, const struct tp_op *op, const unsigned can, unsigned flags,
+	       uint32_t length_bytes, psn_t psn, const uint32_t begun, const uint32_t left,
+	       const uint32_t most)
+{
+	uint32_t packets = MIN(left, most), offset = begun << qp->mtu_shift;
+	bool first = begun == 0, last = packets == left;
+
+	return (struct tp_next){
+		.offset_bytes = offset,
+		.length_bytes = last ? length_bytes - offset : packets << qp->mtu_shift,
+		.packets = packets,
+		.psn = psn,
+		.operation = first ? (last ? op->only : op->first) :
+				     (last ? op->last : op->middle),
+		.first = first,
+		.last = last,
+		.ack_req = can & TP_ACKNOWLEDGED && tp_wants_ack(&qp->sq, last, packets, most),
+		.solicited = last && op->flags & TP_OP_RECEIVES && flags & IBV_SEND_SOLICITED,
+	};
 }
 
 /* --- its packets leave --- */

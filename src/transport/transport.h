@@ -440,11 +440,6 @@ bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
 void tp_qp_unsent(struct tp_qp *qp, const struct tp_packet_out *out);
 /** tp_qp_wants_transmit() - cheap test: may tp_qp_transmit() return true? */
 bool tp_qp_wants_transmit(const struct tp_qp *qp);
-/** tp_qp_take_ack() - take the delayed ACK, if there is one, to be piggybacked on @pkt, the
- *  packet of this QP that leaves now. A response carries none: it may answer a request that was
- *  received before those to be acknowledged, and must arrive before their ACK (9.7.5.1.2).
- *  Return: true, and *@at is the PSN of the ACK */
-bool tp_qp_take_ack(struct tp_qp *qp, const struct wire_packet *pkt, psn_t *at);
 /** tp_qp_acked() - process a piggybacked ACK. Context: before the request that carried it is
  *  received */
 void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now);

@@ -353,7 +353,7 @@ static bool transmit_segment(struct pair *p, enum pair_side_id from)
 	assert_int_equal(at - bytes, out.hdr.payload_bytes);
 	out.hdr.lrh = (struct wire_lrh){.lnh = WIRE_LNH_BTH, .slid = from == A ? 1 : 2};
 	l = log_packet(p, from, &out.hdr);
-	l->has_ack = tp_qp_take_ack(p->side[from].qp, &out.hdr, &ack);
+	l->has_ack = tp_take_ack(p->side[from].qp, wire_opcodes[out.hdr.bth.opcode].flags, &ack);
 	l->lost = p->fate && p->fate(p, l) == DROP;
 	if (l->lost)
 		return true;

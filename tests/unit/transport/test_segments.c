@@ -295,27 +295,32 @@ static void the_fast_path_does_the_same(void **state)
 {
 	struct tp_packet_out out;
 	struct tp_send_wr wr;
+	struct tp_next next;
 	struct pair *p[2];
-	psn_t at;
 
 	for (unsigned i = 0; i < 2; i++) {
 		p[i] = new_pair(TP_RC, 8 * MTU);
 		pair_recv(p[i], B, 7, 0x100, 100);
 	}
-	pair_send(p[0], A, IBV_WR_SEND, 1, 0x40000, 30, 0);
+	pair_send(p[0], A, IBV_WR_SEND, 1, 0x40000, 30, IBV_SEND_SOLICITED);
 	assert_false(tp_fast_may_send(p[0]->side[A].qp)); /* behind the other */
 	assert_true(tp_qp_transmit_segment(p[0]->side[A].qp, &out, 8 * MTU, p[0]->now));
-	wr = pair_wr(p[1], A, IBV_WR_SEND, 1, 0x40000, 30, 0);
+	wr = pair_wr(p[1], A, IBV_WR_SEND, 1, 0x40000, 30, IBV_SEND_SOLICITED);
 	assert_true(tp_fast_may_send(p[1]->side[A].qp));
-	at = tp_fast_send(p[1]->side[A].qp, wr.wr_id, wr.flags, 0, wr.sge, NULL);
+	next = tp_fast_send(p[1]->side[A].qp, wr.wr_id, wr.flags, 0, wr.sge, NULL);
 	tp_ack_wait(p[1]->side[A].qp, p[1]->now);
 	out.hdr.payload = out.piece[0].ptr;
 	out.hdr.lrh = (struct wire_lrh){.lnh = WIRE_LNH_BTH, .slid = 3, .sl = 2};
 	tp_qp_receive(p[0]->side[B].qp, &out.hdr, p[0]->now);
-	assert_int_equal(at.v, out.hdr.bth.psn.v);
+	assert_int_equal(next.psn.v, out.hdr.bth.psn.v);
+	assert_int_equal(WIRE_RC | next.operation, out.hdr.bth.opcode);
+	assert_int_equal(next.ack_req, out.hdr.bth.ack_req);
+	assert_int_equal(next.solicited, out.hdr.bth.solicited);
+	assert_int_equal(next.packets, out.hdr.packets);
+	assert_int_equal(next.length_bytes, out.hdr.payload_bytes);
 	assert_int_equal(tp_qp_expiry(p[0]->side[A].qp).ns,
 			 tp_qp_expiry(p[1]->side[A].qp).ns);
-	receive_single(p[1], at, p[1]->side[A].memory + 0x40000, 30);
+	receive_single(p[1], next.psn, p[1]->side[A].memory + 0x40000, 30);
 	assert_memory_equal(p[0]->side[B].memory, p[1]->side[B].memory, 4096);
 	assert_memory_equal(tp_qp_stats(p[0]->side[B].qp), tp_qp_stats(p[1]->side[B].qp),
 			    sizeof(struct tp_stats));
