@@ -67,13 +67,22 @@ struct abi_record {
 struct abi_cell {
 	_Atomic uint64_t word[3]; /* struct abi_record */
 	/* The extended headers as on the wire (of a DETH only the Q_Key, in host order),
-	 * followed by the payload. With ABI_RECORD_BULK, the last four bytes have the
-	 * payload's offset in bulk[] instead. */
+	 * followed by the payload. With ABI_RECORD_BULK, the payload is in bulk[], and the
+	 * last four bytes have its offset. If this has ABI_BULK_SPLIT, the first
+	 * ABI_SPLIT_BYTES of the payload are here, and only the others are in bulk[]. */
 	uint8_t data[ABI_CELL_BYTES];
 };
 _Static_assert(sizeof(struct abi_cell) == 64, "a cell is a cache line");
 
 #define ABI_CELL_BULK (ABI_CELL_BYTES - 4) /* where data has the payload's offset in bulk[] */
+
+/*
+ * A payload that is a little longer than a cache line may be split between its cell and one
+ * line of bulk[]: the message then moves two cache lines instead of three.
+ */
+#define ABI_SPLIT_BYTES 32u /* in the cell, behind at most four bytes of extended headers */
+#define ABI_SPLIT_LINE 64u  /* at most, in bulk[] */
+#define ABI_BULK_SPLIT 1u   /* in the offset, which is a multiple of a line */
 
 /*
  * The layout of the three words. No other place knows it: whoever makes or reads a

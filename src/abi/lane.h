@@ -17,7 +17,9 @@
  *            ring is a part of bulk[], the wide one all of it
  *
  * A record stands for one packet or for a segment of many. Its cell says itself
- * whether it is valid (cell.h), so a short message moves a single cache line. The
+ * whether it is valid (cell.h), so a short message moves a single cache line. A
+ * payload that is a little longer than a line is split between its cell and one
+ * line of bulk[], and moves two. The
  * room of a payload is released together with its cell; only the sender knows
  * where the payload ended (abi_lane_tx.bulk_end).
  *
@@ -115,6 +117,7 @@ struct abi_lane_rx {
 	struct abi_lane *memory;
 	uint32_t head, released;
 	struct abi_cell whole; /* the data of a streamed cell */
+	alignas(16) uint8_t joined[ABI_SPLIT_BYTES + ABI_SPLIT_LINE]; /* a payload that was split */
 };
 
 static inline uint8_t abi_lane_lap(uint32_t position)
@@ -235,6 +238,22 @@ static inline uint8_t *abi_lane_put_bulk(struct abi_lane_tx *tx, struct abi_cell
 	uint32_t bulk = abi_lane_take_bulk(tx, len);
 
 	memcpy(cell->data + ABI_CELL_BULK, &bulk, sizeof(bulk));
+	return tx->memory->bulk + bulk;
+}
+
+/** abi_lane_splits() - does it save a cache line to split a payload of @len bytes? */
+static inline bool abi_lane_splits(uint32_t len)
+{
+	return len - (ABI_SPLIT_LINE + 1) < ABI_SPLIT_BYTES;
+}
+
+/** abi_lane_put_split() - abi_lane_put_bulk() of a payload without its first ABI_SPLIT_BYTES, which
+ *  the caller copies into @cell. Context: abi_lane_splits() is true */
+static inline uint8_t *abi_lane_put_split(struct abi_lane_tx *tx, struct abi_cell *cell, uint32_t len)
+{
+	uint32_t bulk = abi_lane_take_bulk(tx, len - ABI_SPLIT_BYTES), offset = bulk | ABI_BULK_SPLIT;
+
+	memcpy(cell->data + ABI_CELL_BULK, &offset, sizeof(offset));
 	return tx->memory->bulk + bulk;
 }
 
@@ -366,6 +385,21 @@ static inline bool abi_lane_waiting(const struct abi_lane_rx *rx)
 	uint64_t word[3];
 
 	return abi_lane_next(&look, word) != NULL;
+}
+
+/** abi_lane_join() - the payload of a split record in one piece
+ * @first: the part in the cell; @offset: of the other part, from the cell
+ * Return: valid until the next call for @rx; NULL: @offset is not that of a split record
+ */
+static inline const uint8_t *abi_lane_join(struct abi_lane_rx *rx, const uint8_t *first,
+					   uint32_t offset)
+{
+	offset -= ABI_BULK_SPLIT;
+	if (offset >= ABI_LANE_BULK || offset % ABI_SPLIT_LINE)
+		return NULL;
+	memcpy(rx->joined, first, ABI_SPLIT_BYTES);
+	memcpy(rx->joined + ABI_SPLIT_BYTES, rx->memory->bulk + offset, ABI_SPLIT_LINE);
+	return rx->joined;
 }
 
 static inline void abi_lane_release(struct abi_lane_rx *rx)

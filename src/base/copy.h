@@ -10,7 +10,7 @@
 
 #include "base/types.h"
 
-#define COPY_SHORT_BYTES 64
+#define COPY_SHORT_BYTES 96
 
 #define COPY_PLAIN(n, t, f) memcpy(t, f, n)
 #define LOAD_PLAIN(type, at)                                                   \
@@ -28,8 +28,14 @@
 			move(8, t, f);                                         \
 		} else if ((len) >= 16) {                                      \
 			if ((len) > 32) {                                      \
-				if ((len) > 48)                                \
+				if ((len) > 48) {                              \
+					if ((len) > 64) {                      \
+						if ((len) > 80)                \
+							move(16, (t) + 64, (f) + 64); \
+						move(16, (t) + 48, (f) + 48);  \
+					}                                      \
 					move(16, (t) + 32, (f) + 32);          \
+				}                                              \
 				move(16, (t) + 16, (f) + 16);                  \
 			}                                                      \
 			move(16, t, f);                                        \
@@ -70,7 +76,7 @@
 		all_;                                                          \
 	})
 
-/** copy_short() - memcpy() of a few bytes, 64 at most: up to four moves, which
+/** copy_short() - memcpy() of a few bytes, COPY_SHORT_BYTES at most: up to six moves, which
  *  overlap where the length is no power of two */
 static inline void copy_short(void *to, const void *from, size_t len)
 {

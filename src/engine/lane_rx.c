@@ -58,7 +58,7 @@ void eng_lanes_forget(struct engine *e, struct eng_qp *qp)
 }
 
 /* Return: false: the record is invalid */
-static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
+static bool decode(struct abi_lane_rx *rx, const struct abi_cell *cell,
 		   const uint64_t word[3], const struct abi_record *record,
 		   struct wire_packet *pkt)
 {
@@ -76,7 +76,7 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 				     .ack_req = record->flags & ABI_RECORD_ACK_REQ,
 				     .psn = {record->psn}};
 	pkt->deth.src_qpn = record->src_qpn;
-	at = eng_payload_at(memory, cell, word,
+	at = eng_payload_at(rx, cell, word,
 			    (uint32_t)eng_ext_decode(cell->data, flags, pkt));
 	pkt->payload = at;
 	pkt->payload_bytes = record->length_bytes;
@@ -255,7 +255,7 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, struct 
 	abi_record_unpack(copy.of, &record);
 	if (!known)
 		qp = admit(e, lane, &record);
-	if (unlikely(qp && !decode(lane->rx.memory, cell, copy.of, &record, &pkt))) {
+	if (unlikely(qp && !decode(&lane->rx, cell, copy.of, &record, &pkt))) {
 		e->stats.rx_malformed++;
 	} else if (likely(qp)) {
 		if (!known)
@@ -298,7 +298,7 @@ static inline uint32_t ext_of(const struct abi_cell *cell)
 /* Store a whole message into the receive @wr, and fill its completion. Return: false: a check
  * failed, and nothing has changed. */
 __attribute__((always_inline)) static inline bool
-receive_single(struct engine *e, const struct eng_lane_in *lane,
+receive_single(struct engine *e, struct eng_lane_in *lane,
 	       const struct eng_prediction *p, const struct abi_cell *cell,
 	       const uint64_t word[3], const struct eng_rq *rq, uint32_t position,
 	       const struct eng_mr **mr, struct ibv_wc *wc, const enum eng_predicted kind)
@@ -309,7 +309,7 @@ receive_single(struct engine *e, const struct eng_lane_in *lane,
 							   : 0,
 		       head = ud ? WIRE_GRH_BYTES : 0,
 		       skip = tagged ? sizeof(struct ibv_tmh) : 0;
-	const uint8_t *payload = eng_payload_at(lane->rx.memory, cell, word, ext_bytes);
+	const uint8_t *payload = eng_payload_at(&lane->rx, cell, word, ext_bytes);
 	const struct eng_rq_wr *wr = tagged ? NULL : eng_rq_at(rq, position);
 	uint32_t len = abi_record_bytes(word);
 	const struct eng_buffer *buffer = NULL;
@@ -450,7 +450,7 @@ noinline static bool receive_middle(struct eng_lane_in *lane, const struct abi_c
 				    struct words copy)
 {
 	const struct eng_prediction *p = lane->predicted;
-	const uint8_t *payload = eng_payload_at(lane->rx.memory, cell, copy.of, 0);
+	const uint8_t *payload = eng_payload_at(&lane->rx, cell, copy.of, 0);
 	uint32_t len = abi_record_bytes(copy.of), offset;
 	struct engine *e = p->qp->engine;
 	const struct tp_sge *piece;

@@ -111,6 +111,15 @@ enum eng_medium eng_lane_medium(struct engine *e, struct eng_qp *qp)
 
 /* --- a record --- */
 
+void eng_put_split(struct abi_lane_tx *tx, struct abi_cell *cell, uint64_t word[3],
+		   uint32_t ext_bytes, const uint8_t *payload, uint32_t len)
+{
+	word[1] |= abi_record_flags(ABI_RECORD_BULK);
+	guard_load(cell->data + ext_bytes, payload, ABI_SPLIT_BYTES);
+	guard_load(abi_lane_put_split(tx, cell, len), payload + ABI_SPLIT_BYTES,
+		   len - ABI_SPLIT_BYTES);
+}
+
 static void copy_long(void *copy, void *to, const void *from, size_t len)
 {
 	eng_copy(copy, to, from, (uint32_t)len);
@@ -256,13 +265,19 @@ bool eng_put_packet(struct engine *e, struct eng_lane_out *lane, const struct tp
 	const struct wire_packet *pkt = &out->hdr;
 	uint32_t ext = (uint32_t)eng_ext_encode(pkt, wire_opcodes[pkt->bth.opcode].flags,
 						cell->data);
-	uint8_t *at = eng_payload_place(&lane->tx, cell, word, ext, len);
+	const bool splits = eng_payload_splits(ext, len);
+	uint8_t split[ABI_SPLIT_BYTES + ABI_SPLIT_LINE];
+	uint8_t *at = splits ? split : eng_payload_place(&lane->tx, cell, word, ext, len);
 
 	if (unlikely(len != pkt->payload_bytes))
 		at = put_grh(e, out, at);
 	if (eng_copy_span_ended(lane))
 		eng_copy_span(e, lane);
-	return copy_payload(&lane->copy, out, at);
+	if (unlikely(!copy_payload(&lane->copy, out, at)))
+		return false;
+	if (splits)
+		eng_put_split(&lane->tx, cell, word, ext, split, len);
+	return true;
 }
 
 /* any packet or segment */

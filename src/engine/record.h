@@ -20,8 +20,8 @@
 
 /* --- the payload's place --- */
 
-/** eng_payload_place() - where the payload of the record in @cell goes: behind its
- *  @ext_bytes of extended headers, or into bulk, for which there is room */
+/** eng_payload_place() - where the payload of the record in @cell goes if it is not split: behind
+ *  its @ext_bytes of extended headers, or into bulk, for which there is room */
 static inline uint8_t *eng_payload_place(struct abi_lane_tx *tx, struct abi_cell *cell,
 					 uint64_t word[3], uint32_t ext_bytes,
 					 uint32_t length_bytes)
@@ -32,9 +32,21 @@ static inline uint8_t *eng_payload_place(struct abi_lane_tx *tx, struct abi_cell
 	return abi_lane_put_bulk(tx, cell, length_bytes);
 }
 
-/** eng_payload_at() - where a record's payload is. NULL: not inside the lane */
-static inline const uint8_t *eng_payload_at(const struct abi_lane *memory,
-					    const struct abi_cell *cell,
+/** eng_payload_splits() - is a payload of @len bytes split between cell and bulk (abi/cell.h)? */
+static inline bool eng_payload_splits(uint32_t ext_bytes, uint32_t len)
+{
+	return abi_lane_splits(len) && ext_bytes + ABI_SPLIT_BYTES <= ABI_CELL_BULK;
+}
+
+/** eng_put_split() - store a payload that is split in the cell at the tail of @tx and in bulk, for
+ *  which there is room
+ *  @payload: is guarded, and was probed */
+void eng_put_split(struct abi_lane_tx *tx, struct abi_cell *cell, uint64_t word[3],
+		   uint32_t ext_bytes, const uint8_t *payload, uint32_t len);
+
+/** eng_payload_at() - where a record's payload is, until the next call for @rx. NULL: not inside
+ *  the lane */
+static inline const uint8_t *eng_payload_at(struct abi_lane_rx *rx, const struct abi_cell *cell,
 					    const uint64_t word[3], uint32_t ext_bytes)
 {
 	uint32_t len = abi_record_bytes(word), bulk;
@@ -43,9 +55,13 @@ static inline const uint8_t *eng_payload_at(const struct abi_lane *memory,
 		return likely(len <= ABI_CELL_BYTES - ext_bytes) ? cell->data + ext_bytes
 								 : NULL;
 	memcpy(&bulk, cell->data + ABI_CELL_BULK, sizeof(bulk));
+	if (bulk & ABI_BULK_SPLIT)
+		return eng_payload_splits(ext_bytes, len)
+			       ? abi_lane_join(rx, cell->data + ext_bytes, bulk)
+			       : NULL;
 	if (bulk >= ABI_LANE_BULK || len > ABI_LANE_BULK - bulk)
 		return NULL;
-	return memory->bulk + bulk;
+	return rx->memory->bulk + bulk;
 }
 
 /* --- emitting --- */
@@ -157,7 +173,11 @@ eng_emit(struct engine *e, const struct eng_qp *qp, struct tp_qp *tp,
 			return false;
 	} else if (!p->few && !streams) {
 		memcpy(cell->data, &p->ext, p->ext_bytes);
-		guard_load(eng_payload_place(tx, cell, word, p->ext_bytes, len), p->bytes, len);
+		if (eng_payload_splits(p->ext_bytes, len))
+			eng_put_split(tx, cell, word, p->ext_bytes, p->bytes, len);
+		else
+			guard_load(eng_payload_place(tx, cell, word, p->ext_bytes, len),
+				   p->bytes, len);
 	}
 	if (tp_take_ack(tp, p->opcode_flags, &ack))
 		word[1] |= abi_record_ack(ack.v);

@@ -10,7 +10,7 @@
  *              that nobody maps any more is never seen
  *   a load     from one fails, since its contents are lost: the caller has an error for it
  *
- * Up to 64 bytes are moved by single instructions, which a table lists with the place to
+ * Up to COPY_SHORT_BYTES are moved by single instructions, which a table lists with the place to
  * go on at after a fault: the method of the kernel's copies from and to user memory. They
  * cost what plain loads and stores cost. Longer copies are plain C or memcpy() inside
  * guard_run(), which notes where to go back to: 20 instructions more.

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "client.h"
 #include "conn.h"
+#include "engine/fast.h"
 #include "pair.h"
 
 #define RECV_BIT    (1ull << 63)
@@ -228,24 +229,26 @@ const struct eng_link_ops *traffic_link_ops(void)
 
 /* the record's contents belong to the run's digest: its headers, and its payload in the
  * cell or in bulk */
-static void note_record(struct program *p, const struct abi_lane *memory,
+static void note_record(struct program *p, struct abi_lane_rx *look,
 			const struct abi_cell *cell, const uint64_t word[3])
 {
 	struct abi_record record;
-	uint32_t ext, bulk;
+	const uint8_t *payload;
+	uint32_t ext;
 
 	abi_record_unpack(word, &record);
 	ext = wire_opcodes[record.opcode].ext_bytes;
 	if (wire_opcodes[record.opcode].flags & WIRE_HAS_DETH)
 		ext -= WIRE_DETH_BYTES - ABI_RECORD_QKEY_BYTES;
 	sim_note_bytes(p->sim, word, 3 * sizeof(word[0]));
-	if (!(record.flags & ABI_RECORD_BULK)) {
-		sim_note_bytes(p->sim, cell->data, ext + record.length_bytes);
+	payload = eng_payload_at(look, cell, word, ext);
+	if (!payload) {
+		sim_fail(p->sim, ORACLE_COUNT, "the payload of record %u of a lane is not in it",
+			 look->head);
 		return;
 	}
-	memcpy(&bulk, cell->data + ABI_CELL_BULK, sizeof(bulk));
 	sim_note_bytes(p->sim, cell->data, ext);
-	sim_note_bytes(p->sim, memory->bulk + bulk, record.length_bytes);
+	sim_note_bytes(p->sim, payload, record.length_bytes);
 }
 
 /* the record at @position, as its receiver sees it */
@@ -266,7 +269,7 @@ static void watch_record(struct program *p, struct abi_lane *memory, uint32_t po
 	abi_record_unpack(word, &record);
 	p->sim->result->packets += record.packets;
 	p->sim->result->by_lane += record.packets;
-	note_record(p, memory, cell, word);
+	note_record(p, &look, cell, word);
 	e = conns_end_of(p, record.src_qpn);
 	peer = e ? peer_of(e)->program : pairs_peer_of(p, record.src_qpn);
 	if (peer && peer->node != p->node)

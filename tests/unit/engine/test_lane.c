@@ -398,6 +398,28 @@ static void a_datagram_without_a_way_is_refused(void **state)
 /* --- rings --- */
 
 /* the bytes' ring goes round; and some take the fast path, but the others wait for room */
+/* A payload that does not fit into its cell takes one line of bulk as long as the rest of it, or
+ * all of it, fits into one. */
+static void a_payload_is_split_where_that_saves_a_line(void **state)
+{
+	static const struct {
+		uint32_t bytes, lines;
+	} cases[] = {{40, 0}, {41, 1}, {64, 1}, {65, 1}, {80, 1}, {96, 1}, {97, 2}, {128, 2}};
+	struct joined *j = join_warm();
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct exchange x = {{.opcode = IBV_WR_SEND}, cases[i].bytes};
+		uint32_t before = j->out[0].tx.bulk_tail;
+		struct ibv_wc wc[2];
+
+		make(j->w, &x, wc);
+		assert_int_equal(wc[1].byte_len, cases[i].bytes);
+		assert_memory_equal(j->w->b.memory + 3, j->w->a.memory, cases[i].bytes);
+		assert_int_equal(j->out[0].tx.bulk_tail - before, 64 * cases[i].lines);
+	}
+	part(j);
+}
+
 static void bulk_goes_round_and_is_full(void **state)
 {
 	const uint32_t bytes = 1000, n = 24;
@@ -735,6 +757,7 @@ int main(void)
 #endif
 		cmocka_unit_test(datagrams_for_others_are_dropped),
 		cmocka_unit_test(a_datagram_without_a_way_is_refused),
+		cmocka_unit_test(a_payload_is_split_where_that_saves_a_line),
 		cmocka_unit_test(bulk_goes_round_and_is_full),
 		cmocka_unit_test(a_bad_request_is_refused_behind_good_ones),
 		cmocka_unit_test(all_of_a_list_or_nothing),

@@ -297,8 +297,15 @@ static void payloads_lie_inside_the_lane(void **state)
 	static const struct {
 		uint8_t flags;
 		uint32_t bytes, bulk;
-	} cases[] = {{0, ABI_CELL_BYTES + 1, 0}, {ABI_RECORD_BULK, 64, ABI_LANE_BULK - 63},
-		     {ABI_RECORD_BULK, 64, ABI_LANE_BULK}, {ABI_RECORD_BULK, 64, UINT32_MAX - 8}};
+	} cases[] = {{0, ABI_CELL_BYTES + 1, 0},
+		     {ABI_RECORD_BULK, 65, ABI_LANE_BULK - 64},
+		     {ABI_RECORD_BULK, 64, ABI_LANE_BULK},
+		     {ABI_RECORD_BULK, 64, UINT32_MAX - 7},
+		     {ABI_RECORD_BULK, 64, ABI_BULK_SPLIT},
+		     {ABI_RECORD_BULK, 97, ABI_BULK_SPLIT},
+		     {ABI_RECORD_BULK, 80, ABI_BULK_SPLIT | (ABI_LANE_BULK - 32)},
+		     {ABI_RECORD_BULK, 80, ABI_BULK_SPLIT | ABI_LANE_BULK},
+		     {ABI_RECORD_BULK, 80, ABI_BULK_SPLIT | -ABI_SPLIT_LINE}};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(cases) * ROUNDS; i++) {
 		unsigned c = i / ROUNDS;

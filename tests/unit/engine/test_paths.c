@@ -9,6 +9,7 @@
  */
 #include <infiniband/tm_types.h>
 
+#include "engine/fast.h"
 #include "lanes.h"
 #include "wire/packet.h"
 
@@ -103,7 +104,6 @@ static void watch(struct play *p, unsigned i)
 		struct wire_packet pkt;
 		struct abi_record r;
 		const uint8_t *at;
-		uint32_t bulk;
 		size_t ext;
 
 		assert_non_null(cell);
@@ -115,9 +115,8 @@ static void watch(struct play *p, unsigned i)
 			pkt.reth.va -= (uintptr_t)peer->memory;
 		if (pkt.atomic.va)
 			pkt.atomic.va -= (uintptr_t)peer->memory;
-		memcpy(&bulk, cell->data + ABI_CELL_BULK, sizeof(bulk));
-		at = r.flags & ABI_RECORD_BULK ? tx->memory->bulk + bulk
-					       : cell->data + ext;
+		at = eng_payload_at(&look, cell, word, (uint32_t)ext);
+		assert_non_null(at);
 		note(p, (struct event){.side = "AB"[i],
 				       .what = 'r',
 				       .a = word[0],
@@ -149,7 +148,7 @@ static void watch_poll(struct play *p, struct side *s, int n)
 
 static const uint32_t sizes[] = {1,  3,	 4,   7,   8,	8,    8,    8,	 9,
 				 12, 15, 23,  24,  36,	37,   38,   39,	 40,
-				 41, 64, 100, 500, 600, 1000, 1023, 1024};
+				 41, 64, 65,  80,  96,	97,   100, 500, 600, 1000, 1023, 1024};
 /* of a message, of RC */
 static const uint32_t long_sizes[] = {0, 1025, 2048, 3000, 9000};
 
