@@ -13,7 +13,7 @@ import pytest
 from hostile.attack import PATIENCE, innocents_go_on
 from hostile.test_mads import GET, MadProgram, RECORD
 from hostile.test_softibd import contexts, greedy_processes, limit_of_files
-from interop.fabric import BUILD, NOBODY, OUTSIDE, guid, wait_until
+from interop.fabric import BUILD, NOBODY, NOBODYS_ID, OUTSIDE, guid, wait_until
 from interop.test_bad_input import Program, command, error_of, node_lid
 from interop.test_kill import softibd_pid
 
@@ -63,6 +63,46 @@ def test_another_user_is_turned_away_by_each_socket(shared):
     shared.softib("srp", "logout", "n4", "n3")
     shared.softib("srp", "target", "remove", "n3")
     innocents_go_on(shared)
+
+
+FALSE_SOFTIBD = """import json, os, socket, sys
+server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server.bind(sys.argv[1] + "/control")
+server.listen()
+os.chmod(sys.argv[1] + "/control", 0o777)
+print("listens", flush=True)
+while True:
+    sock = server.accept()[0]
+    text = sock.recv(1 << 16)  # empty: who came only looks who we are
+    op = json.loads(text)["op"] if text else ""
+    if op == "namespaces":
+        fds = [os.open("/proc/self/ns/" + name, os.O_RDONLY) for name in ("net", "uts", "mnt")]
+        fds += [os.open("/", os.O_PATH), os.open("/proc/self/ns/user", os.O_RDONLY)]
+        socket.send_fds(sock, [b'{"held":true}'], fds)
+    elif op:
+        sock.send(b'{"net":"node","nodes":[{"name":"n1","kind":"ca","host":"n1","desc":"n1","addresses":[]}]}')
+    sock.close()
+"""
+
+
+@pytest.mark.other_user
+@pytest.mark.parametrize("words", (["softib-rsh", "n1", "echo", "in"], ["softib", "exec", "n1", "--", "echo", "in"]))
+def test_the_namespaces_of_another_user_are_not_entered(tmp_path_factory, words):
+    """A user leads root into a fabric of his own, whose nodes have the root directory that he likes."""
+    trap = tmp_path_factory.mktemp("trap", numbered=True)
+    os.chown(trap, NOBODYS_ID, NOBODYS_ID)
+    for path in (trap, *list(trap.parents)[:2]):
+        path.chmod(0o755)
+    with subprocess.Popen([*NOBODY, "/usr/bin/python3", "-c", FALSE_SOFTIBD, trap], env=OUTSIDE,
+                          stdout=subprocess.PIPE, text=True) as softibd:
+        try:
+            assert softibd.stdout.readline() == "listens\n"
+            done = subprocess.run([BUILD / "bin" / words[0], *words[1:]], env=dict(OUTSIDE, SOFTIB_DIR=str(trap)),
+                                  capture_output=True, text=True, timeout=PATIENCE, check=False)
+        finally:
+            softibd.kill()
+    assert done.returncode and done.stdout == "" and "belongs to another user" in done.stderr, done
+    assert [path.name for path in trap.iterdir()] == ["control"]  # root has written nothing there
 
 
 def test_a_directory_that_is_open_is_closed(tmp_path):

@@ -318,6 +318,32 @@ struct json_object *client_ask_list(const struct common *common, struct json_obj
 }
 
 /* @control_fd: set to the connection, which stays open; -errno when there is none */
+/* Return: 0; -EPERM (printed): softibd is not of this user, so that nothing of it is entered */
+static int check_owner(int fd, const char *dir)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return -errno;
+	if (peer.uid == geteuid())
+		return 0;
+	complain("the fabric in %s belongs to another user (uid %u): run this command as that user",
+		 dir, peer.uid);
+	return -EPERM;
+}
+
+int client_check_owner(const char *dir)
+{
+	int fd = client_open(dir), error;
+
+	if (fd < 0)
+		return 0; /* whoever asks something of it says so */
+	error = check_owner(fd, dir);
+	close(fd);
+	return error;
+}
+
 static struct json_object *call_with(const char *dir, struct json_object *req,
 				     const struct client_fds *fds, int *control_fd)
 {
@@ -327,6 +353,10 @@ static struct json_object *call_with(const char *dir, struct json_object *req,
 		fds->passed[i] = -1;
 	*control_fd = client_open(dir);
 	errno = *control_fd < 0 ? -*control_fd : 0;
+	if (!errno && fds->own_user && check_owner(*control_fd, dir)) {
+		json_object_put(req);
+		return NULL;
+	}
 	if (!errno)
 		errno = -ask(*control_fd, dir, req, fds);
 	if (!errno)

@@ -356,6 +356,8 @@ int node_enter(const struct node_place *at)
 {
 	char path[PATH_MAX];
 
+	if (client_check_owner(at->dir))
+		return -1;
 	node_prompt(at->node);
 	setenv(ABI_ENV_DIR, at->dir, 1);
 	setenv(ABI_ENV_NODE, at->node, 1);

@@ -168,7 +168,8 @@ static int make(const struct node_place *at, const char *files, int user)
  * Return: 1 the node has them; 0; -1 (printed) */
 static int ask(const struct node_place *at, int fd[ABI_NODE_FDS])
 {
-	const struct client_fds fds = {.passed = fd, .max_passed = ABI_NODE_FDS};
+	/* a root directory and a mount namespace decide which file "/bin/sh" is */
+	const struct client_fds fds = {.own_user = true, .passed = fd, .max_passed = ABI_NODE_FDS};
 	struct json_object *req = request("namespaces"), *answer;
 	bool held;
 

@@ -169,10 +169,14 @@ struct json_object *client_call_quiet(const char *dir, struct json_object *reque
  *  @who: the subnet manager; "" if it is unknown
  *  Return: 0; -ETIMEDOUT softibd does not answer (printed) */
 int client_say_progress(const char *dir, const char *who);
+/** client_check_owner() - Return: 0; -EPERM (printed): the softibd in @dir is another user's, so that nothing of
+ *  its nodes is entered, and nothing written into its directory */
+int client_check_owner(const char *dir);
 /** struct client_fds - descriptors that are passed with a request and with its answer */
 struct client_fds {
 	const int *send; /* the caller keeps them */
 	unsigned num_send;
+	bool own_user; /* ask only a softibd of this process' user: others may pass what harms it */
 	int *passed; /* set to the received descriptors, owned by the caller, followed by -1 */
 	unsigned max_passed;
 };
