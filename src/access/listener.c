@@ -26,12 +26,16 @@
 #define SHARE_OF_A_PROCESS 4 /* a process may use a quarter of the descriptors */
 #define ALWAYS_ROOM_FOR 8
 #define LAST_ROOM_FOR	2 /* sessions of a process when no more than one share of the descriptors is left */
+#define CROWD_NS (100 * NSEC_PER_MSEC) /* until it is seen that descriptors have been closed */
 #define INITIAL_USER_NS	 "user:[4026531837]" /* PROC_USER_INIT_INO: the same in every kernel */
 
 struct listener {
 	struct rt_io io;
 	int fd;
 	bool full; /* a program was rejected, and none has been accepted since */
+	bool refuses_fds; /* always */
+	bool crowded;	  /* refuses descriptors for now: mind_crowd() */
+	struct rt_timer look_again; /* armed while it is so */
 	int spare_fd; /* closed, if no descriptor is left, in order to accept a program and reject it */
 	struct sockaddr_un addr;
 	void (*accepted)(void *ctx, int fd, const struct peer *peer);
@@ -206,6 +210,26 @@ static void turn_away(struct listener *l)
 	l->spare_fd = take_spare();
 }
 
+/* Nobody new may send descriptors while too many wait to be closed: who comes cannot be told from
+ * those whose closes wait before it has sent one. */
+static void mind_crowd(struct listener *l)
+{
+	const bool crowded = rt_closer_crowded();
+
+	if (l->refuses_fds)
+		return;
+	if (crowded != l->crowded)
+		rt_allow_fds(l->fd, !crowded);
+	l->crowded = crowded;
+	if (crowded)
+		rt_timer_arm(&l->look_again, mono_add(rt_now(l->look_again.rt), CROWD_NS));
+}
+
+static void look_again(struct rt_timer *timer)
+{
+	mind_crowd(container_of(timer, struct listener, look_again));
+}
+
 static void greet(struct listener *l, int fd)
 {
 	struct peer peer;
@@ -221,6 +245,7 @@ static void greet(struct listener *l, int fd)
 		return;
 	}
 	l->full = false;
+	mind_crowd(l);
 	l->accepted(l->ctx, fd, &peer);
 }
 
@@ -292,6 +317,7 @@ int listener_create(struct rt *rt, const char *dir, const char *name,
 	ret = l->fd < 0 || l->spare_fd < 0 ? -errno : bind_and_listen(l);
 	if (ret)
 		goto undo_fds;
+	rt_timer_init(rt, &l->look_again, look_again);
 	rt_io_init(rt, &l->io, l->fd, on_connection);
 	rt_io_watch(&l->io, true, false);
 	*listener = l;
@@ -309,6 +335,7 @@ undo_alloc:
 
 void listener_refuse_fds(struct listener *l)
 {
+	l->refuses_fds = true;
 	rt_refuse_fds(l->fd);
 }
 
@@ -317,6 +344,7 @@ void listener_destroy(struct listener *l)
 	if (!l)
 		return;
 	rt_io_watch(&l->io, false, false);
+	rt_timer_disarm(&l->look_again);
 	close(l->fd);
 	if (l->spare_fd >= 0)
 		close(l->spare_fd);

@@ -364,6 +364,8 @@ static void free_user(struct hca_user *user)
 		munmap(user->link_memory, user->link_bytes);
 	/* the program has both ends of the sockets, and may have sent descriptors of any kind by
 	 * them */
+	for (unsigned i = ABI_FD_ASYNC_READ; i <= ABI_FD_ASYNC_WRITE; i++)
+		rt_note_sender(user->fd[i], user->ib.pid);
 	rt_close_foreign_all(user->fd + ABI_FD_ASYNC_READ, 2);
 	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)
 		if (user->fd[i] >= 0)

@@ -350,6 +350,7 @@ static int make_page(struct hca_windows *w, int *page_fd)
 int hca_windows_open(struct hca_user *user)
 {
 	struct hca_windows *w = rt_zalloc(sizeof(*w));
+	const int on = 1;
 	int pair[2], ret;
 
 	if (!w)
@@ -368,6 +369,8 @@ int hca_windows_open(struct hca_user *user)
 		return -errno;
 	user->fd[ABI_FD_WINDOWS] = pair[0];
 	w->fd = pair[1];
+	/* this end was made by softibd: rt_receive() knows by the credentials who sends descriptors */
+	setsockopt(w->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	rt_io_init(user->hca->rt, &w->io, w->fd, on_message);
 	rt_io_watch(&w->io, true, false);
 	list_add_tail(&w->all, &user->hca->set->windows);

@@ -426,6 +426,53 @@ def test_a_close_that_waits_while_there_are_no_descriptors(shared):
     innocents_go_on(shared)
 
 
+def nested(slow):
+    """A descriptor whose close waits whoever calls it: the socket in which @slow, which lingers, still is."""
+    inner, outer = socket.socketpair()
+    socket.send_fds(inner, [b"slow"], [slow.fileno()])
+    os.close(slow.detach())
+    inner.close()
+    return outer
+
+
+def send_fds_until_turned_away(fabric):
+    """Those of ten slow sockets, then others, by as many connections as it takes. Return: what has to be
+    kept, as often as it took connections."""
+    keep, most = contextlib.ExitStack(), 250
+    fds = [nested(keep.enter_context(slow_to_close())).detach() for _ in range(10)]
+    for used in range(1, most):
+        raw = Raw(fabric)
+        try:
+            for _ in range(50):
+                fd = fds.pop(0) if fds else os.dup(0)
+                socket.send_fds(raw.sock, [bytes(40)], [fd])
+                os.close(fd)
+                raw.answer()
+        except PermissionError:  # nobody new may send descriptors
+            return [keep] * used
+        except (OSError, struct.error):  # it has been disconnected
+            raw.sock.close()
+    return [keep] * most
+
+
+def test_closes_without_end(shared):
+    """A process sends descriptors whose closes wait, more than there are threads to close them, and others
+    behind them: it is turned away before softibd has none left, and what others send is closed."""
+    with limit_of_files(softibd_pid(shared), 1200), \
+            greedy_processes(shared, 1, send_fds_until_turned_away) as used:
+        assert used[0] < 250
+        innocents_go_on(shared)
+        reading, writing = os.pipe()
+        raw = Raw(shared)
+        with raw.sock:
+            with contextlib.suppress(PermissionError):
+                socket.send_fds(raw.sock, [bytes(40)], [writing])
+            os.close(writing)
+            assert select.select([reading], [], [], PATIENCE)[0], "it is closed"
+        os.close(reading)
+    wait_until(lambda: len(os.listdir(f"/proc/{softibd_pid(shared)}/fd")) < 150, "all are closed")
+
+
 def test_connections_that_nobody_waits_for(shared):
     """A program begins SDP connections to a node that nothing reaches, and forgets them: softibd
     goes on with a bounded number of them."""

@@ -4,10 +4,14 @@
  * as long as its maker likes (a TCP socket with SO_LINGER, a file of a FUSE server),
  * and a thread that serves many may not: closer threads do it in its place. Closing a
  * socket counts, too, when descriptors may be on their way in it.
+ *
+ * A process whose closes wait has two of these threads at most, and what it sends waits behind them. With
+ * more than 64 such descriptors it is disconnected, and so is not listened to.
  */
 #ifndef SOFTIB_RUNTIME_CLOSER_H
 #define SOFTIB_RUNTIME_CLOSER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -31,16 +35,28 @@ void rt_close_foreign_all(int *fds, size_t n);
  *  descriptors among it are closed as foreign ones. Never waits */
 void rt_close_socket(int sock);
 
+/** rt_note_sender() - @fd, or what is in this socket, comes from the process @pid; 0: nobody knows. Of what
+ *  rt_receive() returns that is known already. @fd: -1: nothing */
+void rt_note_sender(int fd, pid_t pid);
+/** rt_inherit_sender() - @fd was made of @from, whose sender is its sender, too. @fd: -1: nothing */
+void rt_inherit_sender(int fd, int from);
+
+/** rt_closer_crowded() - an eighth of all descriptors waits to be closed: nobody new may send any */
+bool rt_closer_crowded(void);
+
 /** rt_refuse_fds() - who sends descriptors to @sock, or to a connection that it
  *  accepts, gets EPERM. Older kernels than 6.16 cannot: rt_receive() copes */
 void rt_refuse_fds(int sock);
+/** rt_allow_fds() - the same; @allow: they may send again */
+void rt_allow_fds(int sock, bool allow);
 
 /**
  * rt_receive() - one message, and the descriptors that come with it
  * @flags: of recvmsg(2)
  * @fds: @max of them, filled with -1 behind those that came; the caller's, to be
  *       closed by rt_close_foreign(). Those that exceed @max are closed so.
- * Return: its bytes; 0 when the peer is gone; -errno
+ * Return: its bytes; 0 when the peer is gone; -errno; -EMFILE: its sender has sent descriptors whose
+ *         closes wait, and so many others that it may send no more: the caller disconnects it
  */
 ssize_t rt_receive(int sock, void *bytes, size_t len, int flags, int *fds, size_t max);
 

@@ -99,6 +99,7 @@ static int accept_one(struct rt_foreign_call *call)
 
 	while (is_wanted(call)) {
 		fd = accept4(call->fd, NULL, NULL, SOCK_CLOEXEC);
+		rt_inherit_sender(fd, call->fd);
 		if (fd >= 0 || errno != EINTR)
 			return fd < 0 ? -errno : fd;
 	}
@@ -183,6 +184,7 @@ static struct rt_foreign_call *make_call(struct rt *rt, int fd, void (*done)(voi
 		return NULL;
 	pthread_mutex_init(&call->lock, NULL);
 	call->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	rt_inherit_sender(call->fd, fd);
 	call->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	call->done = done;
 	call->ctx = ctx;

@@ -260,6 +260,7 @@ static int on_request(struct sdp_socket *s, struct rdma_cm_id *id,
 		return -ECONNREFUSED;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
+	rt_note_sender(pair[0], 0);
 	c = sdp_conn_create(s->rt, s, pair[0]);
 	if (!c) {
 		close(pair[1]);

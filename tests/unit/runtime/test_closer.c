@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -135,6 +137,72 @@ static void what_nobody_read_is_closed(void **state)
 	close(pair[0]);
 }
 
+/* Return: a descriptor whose last close waits: a socket pair's end in which a socket that lingers still is */
+static int slow_whoever_closes_it(int *peer)
+{
+	int pair[2], slow = slow_to_close(peer);
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(abi_send_fds(pair[0], "slow", 4, &slow, 1, 0), 0);
+	close(slow);
+	close(pair[0]);
+	return pair[1];
+}
+
+/* A process that sends descriptors whose closes wait, and then others, until it is turned away */
+static void send_until_turned_away(int sock)
+{
+	int fds[ABI_FDS_MAX], peer[2], slow;
+
+	for (int i = 0; i < 2; i++) {
+		slow = slow_whoever_closes_it(&peer[i]);
+		assert_int_equal(abi_send_fds(sock, "slow", 4, &slow, 1, 0), 0);
+		close(slow);
+	}
+	for (int i = 0; i < ABI_FDS_MAX; i++)
+		fds[i] = sock;
+	while (!abi_send_fds(sock, "many", 4, fds, ABI_FDS_MAX, 0))
+		;
+}
+
+/* A process whose closes wait has two threads, and is not listened to when too many wait behind them. What
+ * others sent is closed. */
+static void who_makes_closes_wait_is_turned_away(void **state)
+{
+	int pair[2], ends[2], got[1], heard = 0;
+	struct rlimit before, few;
+	const int on = 1;
+	char in[8];
+	ssize_t n;
+	pid_t hostile;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){8 * MANY, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
+	hostile = fork();
+	if (!hostile) {
+		close(pair[1]);
+		send_until_turned_away(pair[0]);
+		_exit(0);
+	}
+	close(pair[0]);
+	do {
+		n = rt_receive(pair[1], in, sizeof(in), 0, got, 1);
+		rt_close_foreign(got[0]);
+	} while (n == 4 && ++heard < 100 * MANY);
+	assert_int_equal(n, -EMFILE);
+	assert_int_equal(got[0], -1);
+	assert_true(rt_closer_crowded());
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	make_pipes(&ends, 1);
+	rt_close_foreign(ends[1]);
+	comes_to_its_end(ends[0]);
+	rt_close_socket(pair[1]); /* which wakes the process; the peers of the slow ones end with it */
+	assert_int_equal(waitpid(hostile, NULL, 0), hostile);
+}
+
 static int threads(void **state)
 {
 	rt_closer_begin();
@@ -153,6 +221,7 @@ int main(void)
 		cmocka_unit_test(what_exceeds_the_room_is_closed),
 		cmocka_unit_test(what_nobody_read_is_closed),
 		cmocka_unit_test(a_close_that_waits_holds_nobody_up),
+		cmocka_unit_test(who_makes_closes_wait_is_turned_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
