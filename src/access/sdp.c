@@ -230,22 +230,50 @@ static void on_call_again(struct rt_timer *timer)
 
 /* --- quotas --- */
 
-/* Connections stay when the session by which they were made has ended. */
-static void *charge(void *ctx, int fd)
-{
-	const struct session *s = ctx;
-	struct quota_share *quota = rt_zalloc(sizeof(*quota));
+/** struct charge - of a connection, which stays when the session by which it was made has ended */
+struct charge {
+	struct quota_share quota;
+	struct quota_node *node; /* the memory is its */
+	unsigned int times;	 /* quota_take() */
+	size_t bytes;
+};
 
-	if (quota && !quota_join(quota, &s->quota, fd, FDS_OF_A_CONNECTION))
-		return quota;
-	rt_free(quota);
-	return NULL;
+static bool take(void *charged, size_t bytes)
+{
+	struct charge *c = charged;
+	struct quota_node *node = quota_take(&c->quota, bytes);
+
+	if (!node)
+		return false;
+	c->node = node;
+	c->times++;
+	c->bytes += bytes;
+	return true;
 }
 
 static void release(void *charged)
 {
-	quota_leave(charged);
-	rt_free(charged);
+	struct charge *c = charged;
+
+	for (; c->times; c->times--, c->bytes = 0)
+		quota_give(c->node, &c->quota, c->bytes);
+	quota_leave(&c->quota);
+	rt_free(c);
+}
+
+static void *charge(void *ctx, int fd)
+{
+	const struct session *s = ctx;
+	struct charge *c = rt_zalloc(sizeof(*c));
+
+	if (!c || quota_join(&c->quota, &s->quota, fd, FDS_OF_A_CONNECTION)) {
+		rt_free(c);
+		return NULL;
+	}
+	if (take(c, SDP_CONN_BYTES))
+		return c;
+	release(c);
+	return NULL;
 }
 
 /* --- pending connections --- */
@@ -508,6 +536,7 @@ static int open_socket(struct session *s, const void *message, size_t bytes)
 						  .accepted = on_accepted,
 						  .resolved = on_resolved,
 						  .charge = charge,
+						  .take = take,
 						  .release = release};
 	struct sdp_socket *socket;
 	struct abi_open open;

@@ -3,14 +3,19 @@
 import contextlib
 import fcntl
 import os
+import re
+import resource
 import socket
 import threading
+from pathlib import Path
 
 from hostile.attack import fork_holder, innocents_go_on, softibd_answers, told
 from hostile.test_softibd import limit_of_files
 from interop.fabric import _ports
 from interop.test_kill import softibd_pid
 from interop.test_sdp import Raw
+
+SHARE_OF_A_NODE, CONNECTION = 256 << 20, 256 << 10  # src/access/guest.h, src/ulp/sdp/socket.h
 
 
 def test_a_listener_that_waits(shared):
@@ -61,6 +66,46 @@ def test_a_connection_that_waits(shared):
             stop.set()
             thread.join()
         innocents_go_on(shared)
+
+
+@contextlib.contextmanager
+def files_of_this_process(limit):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, before[1]), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def resident_bytes(pid):
+    text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(re.search(r"VmRSS:\s+(\d+) kB", text)[1]) << 10
+
+
+def test_memory_of_many_connections(shared):
+    """A program connects as often as it may, writes to each connection what nobody reads, and so makes
+    softibd lend memory for it: of the share of its node and of the listener's."""
+    before, most = resident_bytes(softibd_pid(shared)), 2 * SHARE_OF_A_NODE // CONNECTION
+    with files_of_this_process(10000), contextlib.ExitStack() as stack:
+        listener, port = Raw(shared, node=b"n1"), next(_ports)
+        stack.enter_context(listener.sock)
+        assert listener.ask(Raw.BIND, Raw.address(port=port)) == 0
+        assert listener.ask(Raw.LISTEN, number=5) == 0
+        for made in range(most):
+            client, (program, softibd) = Raw(shared, node=b"n2"), socket.socketpair()
+            with client.sock, softibd:
+                error = client.ask(Raw.CONNECT, Raw.address(port=port), (softibd.fileno(),))
+            stack.enter_context(program).setblocking(False)
+            if error:
+                break
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    program.send(bytes(1 << 18))
+        assert error and made > 100
+        innocents_go_on(shared)
+        assert resident_bytes(softibd_pid(shared)) - before < 5 * SHARE_OF_A_NODE // 2
+    shared.expect_no_leftovers()
 
 
 def connect_in_a_process_of_its_own(fabric, port):

@@ -80,14 +80,22 @@ static void take_turn(struct rt_work *work)
 		sdp_conn_wake(c);
 }
 
+_Static_assert(sizeof(struct sdp_conn) + SDP_SLOTS * SDP_SLOT_BYTES + SDP_SENDS_FIRST * SDP_SEND_BYTES +
+		       SDP_READ_LEAST <= SDP_CONN_BYTES, "what is charged for a connection that begins");
+
 /* Return: false: the socket may have no further connection */
 static bool charge(struct sdp_conn *c, const struct sdp_socket *socket, int fd)
 {
 	if (!socket || !socket->ops->charge)
 		return true;
 	c->charged = socket->ops->charge(socket->ctx, fd);
-	c->release = socket->ops->release;
+	c->charges = socket->ops;
 	return c->charged;
+}
+
+bool sdp_conn_take(struct sdp_conn *c, size_t bytes)
+{
+	return !c->charged || c->charges->take(c->charged, bytes);
 }
 
 struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int fd)
@@ -178,7 +186,7 @@ void sdp_conn_destroy(struct sdp_conn *c)
 	list_del(&c->node);
 	c->fabric->stats.open--;
 	if (c->charged)
-		c->release(c->charged);
+		c->charges->release(c->charged);
 	rt_free(c);
 }
 

@@ -40,7 +40,7 @@ bool sdp_memory_open(struct sdp_conn *c)
 
 	if (c->lent.mr)
 		return true;
-	if (!c->lent.bytes)
+	if (!c->lent.bytes && sdp_conn_take(c, buffer.size))
 		c->lent.bytes = rt_zalloc(buffer.size);
 	if (!c->lent.bytes)
 		return false;

@@ -196,7 +196,7 @@ static void take_over(struct sdp_conn *c, struct sdp_conn *next)
 	next->fd = c->fd;
 	c->fd = -1;
 	next->charged = c->charged; /* for the descriptors, which are the next one's now */
-	next->release = c->release;
+	next->charges = c->charges;
 	c->charged = NULL;
 	next->tx_eof = c->tx_eof;
 	next->rx_eof = c->rx_eof;

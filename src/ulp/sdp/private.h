@@ -30,7 +30,9 @@
 #define SDP_SEND_BYTES	(32768 + WIRE_SDP_HEADER_MAX) /* of a message's buffer: headers end... */
 #define SDP_PAYLOAD_AT	WIRE_SDP_HEADER_MAX	      /* ...where the payload begins */
 #define SDP_SENDS	8
-#define SDP_READ_BYTES	(128 * 1024) /* of the peer's memory at once */
+#define SDP_SENDS_FIRST 3 /* of these at first, before the program has written much */
+#define SDP_READ_BYTES	(128 * 1024) /* of the peer's memory at once... */
+#define SDP_READ_LEAST	(16 * 1024)  /* ...and if there may be no more memory */
 #define SDP_TURN_BYTES	(512 * 1024) /* to or from the program in a turn */
 #define SDP_REGIONS	  2	       /* that may be lent at once */
 #define SDP_SINKS	  2
@@ -136,7 +138,7 @@ struct sdp_conn {
 	bool dials; /* this end connects, and has not the outcome yet */
 	bool established, cm_gone, qp_failed;
 	void *charged; /* sdp_socket_ops.charge() */
-	void (*release)(void *charged);
+	const struct sdp_socket_ops *charges; /* take(), release() */
 	/* --- move.c --- */
 	struct sdp_conn *next, *before; /* that takes the stream over; from which it is taken over */
 	bool ready;			/* it could be */
@@ -147,12 +149,14 @@ struct sdp_conn {
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
-	u8 *memory; /* of the messages to send */
+	u8 *memory, *more_memory; /* of the first messages to send; of the others: NULL: not yet */
 	struct sdp_buffer slot[SDP_SLOTS], send[SDP_SENDS];
 	u16 free_send[SDP_SENDS];
 	unsigned int num_free_sends;
 	struct ib_cqe read_cqe;
-	u8 *read_memory; /* of SDP_READ_BYTES, made when the peer first advertises */
+	u8 *read_memory; /* made when the peer first advertises */
+	u32 read_room;
+	bool large_slots; /* they are paid for */
 	u32 read_bytes, read_at; /* in there: how many, and how many are delivered */
 	bool reading;
 	struct sdp_lent lent;
@@ -197,6 +201,8 @@ bool sdp_fabric_open(struct rt *rt);
 /** sdp_conn_create() - @fd: consumed in any case. Return: NULL: no memory */
 struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int fd);
 void sdp_conn_destroy(struct sdp_conn *c);
+/** sdp_conn_take() - may the connection have @bytes more of memory? It keeps them until its end */
+bool sdp_conn_take(struct sdp_conn *c, size_t bytes);
 /** sdp_conn_wake() - have a turn soon */
 void sdp_conn_wake(struct sdp_conn *c);
 /** sdp_conn_forget() - @socket ends: connections that it has not got yet are given up */
@@ -258,6 +264,9 @@ int sdp_queue_connect(struct sdp_conn *c);
 void sdp_queue_close(struct sdp_conn *c);
 /** sdp_queue_poll() - handle completions. Return: more may be there */
 bool sdp_queue_poll(struct sdp_conn *c);
+/** sdp_queue_more_sends() - when almost all messages to send are under way: the others, if there may be
+ *  memory for them */
+void sdp_queue_more_sends(struct sdp_conn *c);
 /** sdp_queue_free() - a slot is free: post it again */
 void sdp_queue_free(struct sdp_conn *c, u16 slot);
 /** sdp_sge() - @length bytes of the connection's own memory */

@@ -16,6 +16,15 @@ static bool failed(struct sdp_conn *c, const struct ib_wc *wc)
 	return true;
 }
 
+/* The peer asks for larger receive buffers: it gets those for which there may be memory. */
+static void pay_for_slots(struct sdp_conn *c)
+{
+	if (!c->large_slots)
+		c->large_slots = sdp_conn_take(c, SDP_SLOTS * (size_t)(SDP_SLOT_MAX - SDP_SLOT_BYTES));
+	if (!c->large_slots)
+		c->sdp.config.rcv_max = SDP_SLOT_BYTES;
+}
+
 static void received(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct sdp_buffer *b = container_of(wc->wr_cqe, struct sdp_buffer, cqe);
@@ -27,6 +36,8 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	c->fabric->stats.rx_messages++;
 	sdp_options_heard(c);
+	if (b->bytes[0] == WIRE_SDP_CH_RCV_BUF)
+		pay_for_slots(c);
 	error = sdp_received(&c->sdp, b->index, b->bytes, wc->byte_len, &input);
 	trace_sdp_receive(sdp_trace_at(c), sdp_trace_qpn(c), sdp_trace_message(b->bytes[0]),
 			  wc->byte_len, error);
@@ -170,18 +181,32 @@ void sdp_queue_read(struct sdp_conn *c, const struct sdp_item *item, u32 bytes)
 
 /* --- opening and closing --- */
 
+/* those from @first on, up to @end: their memory is at @at */
+static void add_sends(struct sdp_conn *c, u16 first, u16 end, u8 *at)
+{
+	for (u16 i = first; i < end; i++, at += SDP_SEND_BYTES) {
+		c->send[i] = (struct sdp_buffer){.cqe = {sent}, .conn = c, .index = i, .bytes = at};
+		c->free_send[c->num_free_sends++] = i;
+	}
+}
+
 static void init_buffers(struct sdp_conn *c)
 {
-	u8 *at = c->memory;
-
 	for (u16 i = 0; i < SDP_SLOTS; i++)
 		c->slot[i] = (struct sdp_buffer){.cqe = {received}, .conn = c, .index = i};
-	for (u16 i = 0; i < SDP_SENDS; i++, at += SDP_SEND_BYTES) {
-		c->send[i] = (struct sdp_buffer){.cqe = {sent}, .conn = c, .index = i, .bytes = at};
-		c->free_send[i] = i;
-	}
-	c->num_free_sends = SDP_SENDS;
+	add_sends(c, 0, SDP_SENDS_FIRST, c->memory);
 	c->read_cqe.done = was_read;
+}
+
+void sdp_queue_more_sends(struct sdp_conn *c)
+{
+	const size_t bytes = (SDP_SENDS - SDP_SENDS_FIRST) * (size_t)SDP_SEND_BYTES;
+
+	if (c->num_free_sends > 1 || c->more_memory || !sdp_conn_take(c, bytes))
+		return;
+	c->more_memory = rt_zalloc(bytes);
+	if (c->more_memory)
+		add_sends(c, SDP_SENDS_FIRST, SDP_SENDS, c->more_memory);
 }
 
 static int modify(struct sdp_conn *c, enum ib_qp_state state)
@@ -226,7 +251,7 @@ int sdp_queue_open(struct sdp_conn *c)
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 
-	c->memory = rt_zalloc(SDP_SENDS * (size_t)SDP_SEND_BYTES);
+	c->memory = rt_zalloc(SDP_SENDS_FIRST * (size_t)SDP_SEND_BYTES);
 	if (!c->memory)
 		return -ENOMEM;
 	init_buffers(c);
@@ -264,9 +289,10 @@ void sdp_queue_close(struct sdp_conn *c)
 		c->slot[i].room = 0;
 	}
 	rt_free(c->memory);
+	rt_free(c->more_memory);
 	rt_free(c->read_memory);
 	c->qp = NULL;
 	c->cq = NULL;
 	c->pd = NULL;
-	c->memory = c->read_memory = NULL;
+	c->memory = c->more_memory = c->read_memory = NULL;
 }

@@ -15,6 +15,9 @@
 
 #include "rdma/rdma_cm.h"
 
+/** SDP_CONN_BYTES - the memory of a connection that has not sent or received much */
+#define SDP_CONN_BYTES ((size_t)256 << 10)
+
 /** struct sdp_socket - bound, listening or connecting; connections live on their own */
 struct sdp_socket;
 
@@ -34,6 +37,9 @@ struct sdp_socket_ops {
 	 * the socket. Called within sdp_socket_connect() as well. May be NULL. Return: for release();
 	 * NULL: there may be no further connection */
 	void *(*charge)(void *ctx, int fd);
+	/** take() - may the connection have @bytes of memory beyond SDP_CONN_BYTES? It keeps them until its
+	 * end. Without charge() it is not called */
+	bool (*take)(void *charged, size_t bytes);
 	/** release() - the connection has ended */
 	void (*release)(void *charged);
 };

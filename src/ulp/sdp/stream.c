@@ -56,13 +56,15 @@ static bool read_more(struct sdp_conn *c, const struct sdp_item *head)
 {
 	if (c->reading || c->sdp.state != SDP_OPEN)
 		return false;
-	if (!c->read_memory)
-		c->read_memory = rt_zalloc(SDP_READ_BYTES);
+	if (!c->read_memory) {
+		c->read_room = sdp_conn_take(c, SDP_READ_BYTES) ? SDP_READ_BYTES : SDP_READ_LEAST;
+		c->read_memory = rt_zalloc(c->read_room);
+	}
 	if (!c->read_memory) {
 		sdp_abort(&c->sdp);
 		return false;
 	}
-	sdp_queue_read(c, head, MIN(head->left, (u32)SDP_READ_BYTES));
+	sdp_queue_read(c, head, MIN(head->left, c->read_room));
 	return false;
 }
 
@@ -330,7 +332,10 @@ bool sdp_stream_send(struct sdp_conn *c)
 
 	/* one buffer stays free for messages without data */
 	while (c->num_free_sends && c->sdp.state == SDP_OPEN && !c->qp_failed) {
-		u32 n = fill(c);
+		u32 n;
+
+		sdp_queue_more_sends(c);
+		n = fill(c);
 
 		if (!send_one(c))
 			return false;
