@@ -613,10 +613,8 @@ static int post_finish(struct eng_qp *qp, const struct rendezvous *r)
 				       });
 }
 
-void eng_tag_post(struct eng_qp *qp)
+noinline static void post_waiting(struct eng_qp *qp, struct eng_matching *m)
 {
-	struct eng_matching *m = qp->matching;
-
 	while (!list_empty(&m->waiting)) {
 		struct rendezvous *r = list_first_entry(&m->waiting, struct rendezvous, node);
 
@@ -626,6 +624,15 @@ void eng_tag_post(struct eng_qp *qp)
 		list_del(&r->node);
 		list_add_tail(&r->node, &m->posted);
 	}
+}
+
+void eng_tag_post(struct eng_qp *qp)
+{
+	struct eng_matching *m = qp->matching;
+
+	/* once for each run of messages, most of which begin no rendezvous */
+	if (unlikely(!list_empty(&m->waiting)))
+		post_waiting(qp, m);
 }
 
 void eng_tag_modified(struct eng_qp *qp, enum ibv_qp_state to)
