@@ -393,14 +393,14 @@ static void a_question_that_could_not_be_asked_is_asked_again(void **state)
 {
 	struct world *w = *state;
 
-	deaf = true;
+	unreachable = true;
 	for (int i = 0; i < 2 + 8 && asks < 2; i++) {
 		write_to(w, 0, 8);
 		run(w);
 		take(&w->a);
 	}
 	assert_int_equal(asks, 2);
-	deaf = false;
+	unreachable = false;
 	for (int i = 0; i < 32 && asks < 3; i++) {
 		write_to(w, 0, 8);
 		run(w);

@@ -12,7 +12,7 @@
 
 static struct abi_window_page page_a, page_b;
 static unsigned asks, quiesces, sections_ended, unbounds;
-static bool deaf; /* nobody can be asked */
+static bool unreachable; /* nobody can be asked */
 static bool other_asks; /* for other keys than KEY */
 static uint32_t shift; /* of the memory against the key's addresses */
 static uint32_t asked_for; /* eng_ask.connection */
@@ -27,7 +27,7 @@ static inline bool on_ask(void *ctx, const struct eng_ask *ask)
 	}
 	asked_for = ask->connection;
 	asks++;
-	return !deaf;
+	return !unreachable;
 }
 
 static inline void on_quiesce(void *ctx)
@@ -89,7 +89,7 @@ static inline int connect_world(void **state, bool fenced)
 	memset(&page_a, 0, sizeof(page_a));
 	memset(&page_b, 0, sizeof(page_b));
 	asks = quiesces = sections_ended = unbounds = 0;
-	deaf = false;
+	unreachable = false;
 	config_a = (struct eng_window_config){.page = &page_a, .fenced = fenced, .ask = on_ask,
 					      .quiesce = on_quiesce, .sections_end = on_sections_end,
 					      .unbound = on_unbound};

@@ -745,7 +745,7 @@ static void test_resend_fails_ack_drains(void **state)
 
 /*
  * Which PSNs an ACK may have, una = 0x100 and sent = 0x103 (or around 0):
- *  1 una - 1: stale        4 sent: never sent, a ghost
+ *  1 una - 1: stale        4 sent: never sent, dropped
  *  2 una: acknowledges one   5 una + 2^23: half the space away, stale
  *  3 sent - 1: all
  * the same for one that comes with a request of the peer
