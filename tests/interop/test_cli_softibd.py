@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -138,6 +139,22 @@ def test_down_ends_a_stopped_softibd(home, stopped):
     done = softib(home, "down")
     assert done.returncode == 0 and not softibd_of(home)
     assert f"softibd (pid {stopped}) died by signal 9" in done.stderr
+
+
+def test_down_waits_for_a_slow_end(home):
+    """As of a fabric of many nodes with networks on a busy machine."""
+    assert softib(home, "up", "--sm", "none").returncode == 0
+    status = Path(f"/proc/{softibd_of(home)[0]}/status").read_text()
+    owner = int(re.search(r"^PPid:\s+(\d+)", status, re.M)[1])
+    os.kill(owner, signal.SIGSTOP)
+    try:
+        down = subprocess.Popen([SOFTIB, "down"], env=dict(os.environ, XDG_RUNTIME_DIR=str(home)), text=True,
+                                stderr=subprocess.PIPE)
+        assert down.stderr.readline() == f"softib: process {owner} is still ending: the kernel removes the networks of the nodes\n"
+    finally:
+        os.kill(owner, signal.SIGCONT)
+    assert down.communicate(timeout=TIMEOUT)[1] == "" and down.returncode == 0
+    assert not softibd_of(home)
 
 
 @pytest.mark.parametrize("program, library", [("ibv_devinfo", "libibverbs"), ("smpquery", "libibumad")])

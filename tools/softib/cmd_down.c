@@ -10,7 +10,9 @@
 #include "abi/session.h"
 #include "softib.h"
 
-#define DOWN_TIMEOUT_MS 15000
+/* The kernel takes some 40 ms to remove the network of a node, and more on a busy machine. */
+#define DOWN_NOTICE_MS	5000
+#define DOWN_TIMEOUT_MS 300000
 
 /* --- down ----------------------------------------------------------------------- */
 
@@ -34,7 +36,11 @@ static int end_process(pid_t pid)
 	if (fd < 0)
 		return errno == ESRCH ? 0 : -1;
 	kill(pid, SIGTERM);
-	n = poll(&pfd, 1, DOWN_TIMEOUT_MS);
+	n = poll(&pfd, 1, DOWN_NOTICE_MS);
+	if (!n) {
+		complain("process %d is still ending: the kernel removes the networks of the nodes", pid);
+		n = poll(&pfd, 1, DOWN_TIMEOUT_MS);
+	}
 	close(fd);
 	return n == 1 ? 0 : -1;
 }
