@@ -8,7 +8,7 @@ SEEDS ?= 300
 FIRST ?= 1
 
 .PHONY: all deps tests check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
-.PHONY: install clean check-arm64 check-conformance check-fabrics check-kill check-modes check-stress check-sim replay mutate hostile fuzz-coverage planted storage check-sockets
+.PHONY: install clean check-arm64 check-conformance check-fabrics check-kill check-modes check-stress check-sim replay mutate hostile fuzz-coverage planted storage check-sockets check-redis
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -69,6 +69,10 @@ hostile: tests
 # CPython's own tests of sockets by TCP and by SDP: docs/SDP.md
 check-sockets: tests
 	@SOFTIB_ALL_SOCKETS=1 tests/run --build $(BUILD) --interop tests/interop/test_sdp_python.py
+
+# redis' own integration tests by TCP and by SDP: docs/SDP.md
+check-redis: tests
+	@tests/redis/run --build $(BUILD)
 
 # fio with verification on two paths, one of which is always being pulled: SECONDS=..
 storage: SECONDS = 600
