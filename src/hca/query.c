@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The attributes that the adapter reports of itself and its ports, and the answers of its agents. */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -17,6 +18,7 @@
 	(ODP_UC | IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_FLUSH |         \
 	 IB_ODP_SUPPORT_ATOMIC_WRITE)
 
+/* what the engine can do; profiles take away from it */
 static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 {
 	const struct ag_node *node = fab_node(hca->fab, hca->node);
@@ -30,7 +32,7 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 		.vendor_part_id = TOPO_DEVICE_ID(TOPO_CA),
 		.hw_ver = 1,
 		.max_qp = 262144,
-		.max_qp_wr = 16384,
+		.max_qp_wr = 32768,
 		.device_cap_flags = IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_CURR_QP_STATE_MOD |
 				    IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
 				    IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE |
@@ -50,16 +52,16 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 		.max_map_per_fmr = 32,
 		.max_fast_reg_page_list_len = 8192,
 		.max_pd = 1 << 16,
-		.max_qp_rd_atom = 16,
+		.max_qp_rd_atom = TP_MAX_DEST_RD,
 		.max_res_rd_atom = 16 * 262144,
-		.max_qp_init_rd_atom = 16,
+		.max_qp_init_rd_atom = TP_MAX_DEST_RD,
 		.atomic_cap = IB_ATOMIC_HCA,
 		.max_mcast_grp = 8192,
 		.max_mcast_qp_attach = 248,
 		.max_total_mcast_qp_attach = 8192 * 248,
 		.max_ah = 1 << 20,
 		.max_srq = 65536,
-		.max_srq_wr = 16384,
+		.max_srq_wr = 32768,
 		.max_srq_sge = TP_MAX_SGE - 2,
 		.max_pkeys = ABI_PKEYS,
 		.local_ca_ack_delay = 15, /* 134 ms: a program may not be scheduled for so long */
@@ -84,6 +86,27 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 			    1 << IB_QPT_XRC_INI | 1 << IB_QPT_XRC_TGT | 1 << IB_QPT_RD |
 			    1 << IB_QPT_EEC,
 	};
+}
+
+/* Sizes that a profile does not name: some programs ask for as much as they can get, and pay for it
+ * with memory. */
+static void limit_sizes(const struct profile *profile, struct ib_device_attr *attr)
+{
+#define SIZE(field, usual) {offsetof(struct ib_device_attr, field), &attr->field, usual}
+	const struct {
+		size_t offset;
+		int *value, usual;
+	} sizes[] = {
+		SIZE(max_qp_wr, 16384),
+		SIZE(max_srq_wr, 16384),
+		SIZE(max_qp_rd_atom, 16),
+		SIZE(max_qp_init_rd_atom, 16),
+	};
+#undef SIZE
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		if (!profile || !profile_gives(profile, sizes[i].offset))
+			*sizes[i].value = sizes[i].usual;
 }
 
 /* Set the attributes of an adapter that has a port of Ethernet. */
@@ -129,6 +152,7 @@ int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 		add_ethernet(attr);
 	if (hca->set->profile)
 		profile_apply(hca->set->profile, attr, NULL, 0);
+	limit_sizes(hca->set->profile, attr);
 	limit_dependent(attr);
 	return 0;
 }

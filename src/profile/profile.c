@@ -274,6 +274,18 @@ static uint64_t ruled(enum profile_rule rule, uint64_t ours, uint64_t theirs)
 	}
 }
 
+bool profile_gives(const struct profile *profile, size_t offset)
+{
+	for (unsigned row = 0; row < profile_num_fields; row++) {
+		const struct profile_field *f = &profile_fields[row];
+
+		if (profile->given & 1ull << row && f->syntax != PROFILE_TEXT &&
+		    (f->offset == offset || (f->also && f->also == offset)))
+			return true;
+	}
+	return false;
+}
+
 /* Should the difference be reported? Fewer capabilities and page sizes are expected. */
 static bool is_less(const struct profile_field *f, uint64_t value, uint64_t theirs)
 {

@@ -11,6 +11,7 @@
 #ifndef SOFTIB_PROFILE_H
 #define SOFTIB_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,6 +55,9 @@ int profile_from_devinfo(const char *text, const char *device, struct profile *p
 /** profile_print() - print a profile as text for profile_parse(); the text is always
  *  terminated by a NUL */
 void profile_print(const struct profile *profile, char *text, size_t bytes);
+
+/** profile_gives() - does @profile say what the member at @offset of struct ib_device_attr is? */
+bool profile_gives(const struct profile *profile, size_t offset);
 
 /**
  * profile_apply() - change @attr, the attributes of a softib adapter, to those of @profile

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Adapters that report the limits and capabilities of others, and keep to them."""
+import re
+
 import pytest
 
 from interop.commands import softib
@@ -37,7 +39,7 @@ def pyverbs(home, profile, script):
 # of which as many are made as the device says
 NUMBERS = {"max_qp": 260, "max_cq": 40, "max_mr": 40, "max_pd": 30, "max_mw": 20, "max_srq": 20,
            "max_ah": 70, "max_mcast_grp": 5, "max_mcast_qp_attach": 4,
-           "max_total_mcast_qp_attach": 18, "max_res_rd_atom": 100,
+           "max_total_mcast_qp_attach": 18, "max_res_rd_atom": 250,
            "max_sge_rd": 20}  # fewer than max_sge, which is reached first otherwise
 SHIPPED = ["connectx3", "connectx5", "connectx7", "rxe", "efa-like", "max"]
 OWN_INLINE = 512
@@ -58,6 +60,28 @@ def test_each_limit_is_allowed_and_one_more_is_not(home, profile, layer):
                   BUILD / "tests/programs/limits", inline, inline_ud)
     assert done.returncode == 0 and done.stdout.endswith(" tried, 0 not kept\n"), done
     assert int(done.stdout.split()[0]) > 50
+
+
+# sizes are what programs meet; of objects, softib has fewer than some adapters
+NUMBERS_THAT_ARE_LESS = {"max_cq", "max_mr", "max_pd", "max_mw", "max_mcast_grp", "max_total_mcast_qp_attach",
+                         "max_ah", "max_srq"}
+SIZES_THAT_ARE_LESS = {"connectx3": {"max_sge", "max_srq_sge"}, "connectx5": {"max_srq_sge", "max_inline_data"},
+                       "connectx7": {"max_srq_sge", "max_inline_data"}, "rxe": {"max_sge", "max_sge_rd"}}
+
+
+@pytest.mark.parametrize("profile", SHIPPED)
+def test_what_a_profile_does_not_reach(home, profile):
+    said = softib(home, "run", "--hca-profile", profile, "--sm", "none", "--", "true").stderr
+    less = set(re.findall(r"(max_\w+) \d+ \(of", said))
+    assert less - NUMBERS_THAT_ARE_LESS == SIZES_THAT_ARE_LESS.get(profile, set()), said
+
+
+def test_sizes_that_no_profile_names(home):
+    """... are smaller than what a profile may ask for."""
+    said = softib(home, "run", "--sm", "none", "--", "ibv_devinfo", "-v").stdout
+    for field, value in ("max_qp_wr", 16384), ("max_srq_wr", 16384), ("max_qp_rd_atom", 16), (
+            "max_qp_init_rd_atom", 16):
+        assert re.search(rf"{field}:\s+{value}\n", said), said
 
 
 def test_limits_are_kept_as_they_are_reported(home):
@@ -112,10 +136,10 @@ def test_a_profile_is_recorded_shown_and_used(home):
     done = softib(home, "run", "--hca-profile", "connectx5", "--", "sh", "-c",
                   f"ibv_devinfo -v && softib profile record {path} && softib status")
     assert done.returncode == 0, done
-    assert "max_qp_wr 16384 (of 32768)" in done.stderr
+    assert "max_cq 65536 (of 16777216)" in done.stderr
     words = done.stdout.split()
     for name, value in [("vendor_id", "0x02c9"), ("vendor_part_id", "4119"), ("max_qp", "262144"),
-                        ("fw_ver", "16.27.1016"), ("max_qp_wr", "16384")]:
+                        ("fw_ver", "16.27.1016"), ("max_qp_wr", "32768")]:
         assert words[words.index(f"{name}:") + 1] == value
     assert "CURR_QP_STATE_MOD" not in words and words[-1] and "connectx5" in words
     done = softib(home, "run", "--hca-profile", path, "--", "ibv_devinfo")
@@ -151,6 +175,8 @@ max_pd 65536|max_qp_rd_atom 32|max_ee_rd_atom 0|max_res_rd_atom 0|max_qp_init_rd
 }
 # what a profile leaves as it is, and what it only narrows: their bits are those that both have
 UNCHANGED = ["phys_port_cnt", "max_pkeys", "max_fmr", "max_ee_rd_atom", "max_raw_ethy_qp", "page_size_cap"]
+# sizes that a profile may ask for, where an adapter without one has less
+CEILINGS = {"max_qp_wr": "32768", "max_srq_wr": "32768", "max_qp_rd_atom": "128", "max_qp_init_rd_atom": "128"}
 OF_ITSELF = ["fw_ver", "vendor_id", "vendor_part_id", "hw_ver"]
 
 
@@ -183,7 +209,7 @@ def test_what_other_adapters_print_is_recorded_and_reported(home, adapter):
     path = home / "host.profile"
     done = softib(home, "profile", "record", "-F", "-", path, input=printed)
     assert done.returncode == 0, done
-    own = devinfo_fields(softib(home, "run", "--sm", "none", "--", "ibv_devinfo", "-v").stdout)
+    own = devinfo_fields(softib(home, "run", "--sm", "none", "--", "ibv_devinfo", "-v").stdout) | CEILINGS
     done = softib(home, "run", "--hca-profile", path, "--sm", "none", "--", "ibv_devinfo", "-v")
     reported = devinfo_fields(done.stdout)
     checked = 0

@@ -118,6 +118,9 @@ static void a_profile_lowers_and_never_raises(void **state)
 	assert_int_equal(attr.max_dm_size, 0);
 	assert_int_equal(attr.qp_types, 1 << IB_QPT_UD);
 	assert_int_equal(attr.max_inline_data, 512); /* it was not named */
+	assert_false(profile_gives(&p, offsetof(struct ib_device_attr, max_inline_data)));
+	assert_true(profile_gives(&p, offsetof(struct ib_device_attr, max_qp_wr)));
+	assert_true(profile_gives(&p, offsetof(struct ib_device_attr, max_recv_sge)));
 	parse("local_ca_ack_delay: 16", &p);
 	assert_int_equal(profile_apply(&p, &attr, NULL, 0), 0);
 	assert_int_equal(attr.local_ca_ack_delay, 16);
