@@ -4,13 +4,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_tun.h>
+#include <linux/major.h>
 #include <linux/netlink.h>
 #include <net/if.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "runtime/posix/closer.h"
+
+#define TUN_MINOR 200 /* /dev/net/tun: Linux, Documentation/admin-guide/devices.txt */
 
 static bool is_routing_socket(int fd)
 {
@@ -22,13 +27,22 @@ static bool is_routing_socket(int fd)
 	       domain == AF_NETLINK && protocol == NETLINK_ROUTE;
 }
 
+/* Only of a device an ioctl is asked: who serves the file system of a file may never answer one. */
+static bool is_tun_device(int fd)
+{
+	struct statx st;
+
+	return !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) && S_ISCHR(st.stx_mode) &&
+	       st.stx_rdev_major == MISC_MAJOR && st.stx_rdev_minor == TUN_MINOR;
+}
+
 int net_tun_check(int tun_fd, int rtnl_fd, int kind)
 {
 	int header_bytes = sizeof(struct virtio_net_hdr), wanted = kind | IFF_NO_PI | IFF_VNET_HDR;
 	struct ifreq request = {.ifr_flags = 0};
 
-	if (ioctl(tun_fd, TUNGETIFF, &request) || (request.ifr_flags & wanted) != wanted ||
-	    !is_routing_socket(rtnl_fd))
+	if (!is_tun_device(tun_fd) || ioctl(tun_fd, TUNGETIFF, &request) ||
+	    (request.ifr_flags & wanted) != wanted || !is_routing_socket(rtnl_fd))
 		return -EINVAL;
 	if (ioctl(tun_fd, TUNSETVNETHDRSZ, &header_bytes) ||
 	    ioctl(tun_fd, TUNSETOFFLOAD, (unsigned long)NET_OFFLOADS) ||

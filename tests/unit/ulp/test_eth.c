@@ -15,10 +15,12 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "ulp/eth/private.h"
+#include "ulp/net/tun.h"
 #include "../core/mad_net.h"
 #include "base/bytes.h"
 
@@ -47,9 +49,17 @@ static struct bench {
 	struct ib_port_address address[ETH_ADDRESSES];
 	unsigned int num_addresses, mtu;
 	int64_t balance;
+	u16 type; /* of the file that the TAP device is; 0: a device */
+	int ioctls;
 } bench;
 
 /* --- the system calls that tell a TAP device and a routing socket from others --- */
+
+int (statx)(int fd, const char *path, int flags, unsigned int mask, struct statx *st)
+{
+	*st = (struct statx){.stx_mode = bench.type ? bench.type : S_IFCHR, .stx_rdev_major = 10, .stx_rdev_minor = 200};
+	return 0;
+}
 
 int (ioctl)(int fd, unsigned long request, ...)
 {
@@ -59,6 +69,7 @@ int (ioctl)(int fd, unsigned long request, ...)
 	va_start(ap, request);
 	arg = va_arg(ap, void *);
 	va_end(ap);
+	bench.ioctls++;
 	if (request == TUNSETCARRIER)
 		bench.carrier = *(int *)arg;
 	else if (request == TUNGETIFF)
@@ -842,6 +853,16 @@ static void other_interfaces_are_none_of_ours(void **state)
 	}
 }
 
+/* Who serves the file system of a file (FUSE) may never answer an ioctl. */
+static void a_file_is_asked_nothing(void **state)
+{
+	assert_int_equal(net_tun_check(bench.tap, bench.tap, IFF_TAP), 0);
+	bench.type = S_IFREG;
+	bench.ioctls = 0;
+	assert_int_equal(net_tun_check(bench.tap, bench.tap, IFF_TAP), -EINVAL);
+	assert_int_equal(bench.ioctls, 0);
+}
+
 static void the_mtu_is_that_of_the_device(void **state)
 {
 	static u8 frame[ETH_FRAME_MAX + 100];
@@ -901,6 +922,7 @@ int main(void)
 		CASE(addresses_of_an_interface_of_a_vlan),
 		CASE(addresses_of_vlan_interfaces_have_their_vlan),
 		CASE(other_interfaces_are_none_of_ours),
+		CASE(a_file_is_asked_nothing),
 		CASE(the_mtu_is_that_of_the_device),
 		CASE(a_malformed_message_is_ignored),
 	};
