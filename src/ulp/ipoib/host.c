@@ -102,10 +102,12 @@ static bool transmit_whole(struct ipoib *p, struct ipoib_send *s, const struct v
 
 static u8 large_buffer[NET_LARGE_BYTES]; /* one thread */
 
-/* Where to put together what exceeds a small frame: it may become a frame as it is. */
+/* Where to put together what exceeds a small frame: it may become a frame as it is. An interface that knows
+ * nobody sends nothing large, and keeps no memory for it. */
 static u8 *place_of_large(struct ipoib *p)
 {
-	u8 *frame = p->own.connected || p->offloads ? ipoib_spare_frame(p) : NULL;
+	bool wanted = p->num_neighbours && (p->own.connected || p->offloads);
+	u8 *frame = wanted ? ipoib_spare_frame(p) : NULL;
 
 	return frame ? frame + IPOIB_ENCAP_BYTES : large_buffer;
 }

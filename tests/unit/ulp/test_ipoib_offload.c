@@ -3,8 +3,9 @@
  * IP over InfiniBand on an adapter that cuts TCP segments and computes checksums: what is left to it,
  * and what is not; and what is received while nobody has taken the packets before.
  */
-#include "ipoib_bench.h"
+#include "ulp/ipoib/private.h" /* names its user of the midlayer, so it comes first */
 
+#include "ipoib_bench.h"
 #include "wire/inet.h"
 
 #define MSS   1000
@@ -304,6 +305,22 @@ static void an_interface_ends_with_what_is_kept(void **state)
 	ipoib_close(bench_interface());
 }
 
+/* The groups' packets of an idle host are small. With a neighbour there is memory for a large packet, until
+ * it is forgotten. */
+static void who_knows_nobody_keeps_no_large_frame(void **state)
+{
+	host_sends("ff02::1");
+	run_ms(10);
+	assert_true(bench.num_sent > 0);
+	assert_true(!bench_interface()->spare_frame);
+	resolve();
+	host_sends("10.0.0.2");
+	assert_true(bench_interface()->spare_frame);
+	run_ms(120000);
+	assert_int_equal(bench_interface()->num_neighbours, 0);
+	assert_true(!bench_interface()->spare_frame);
+}
+
 /* --- the adapter --- */
 
 static int open_with(u64 capabilities, void **state)
@@ -355,6 +372,7 @@ int main(void)
 		ABLE(some_receives_are_left_while_others_are_kept),
 		ABLE(receives_that_are_kept_come_back),
 		ABLE(an_interface_ends_with_what_is_kept),
+		ABLE(who_knows_nobody_keeps_no_large_frame),
 		cmocka_unit_test_setup_teardown(without_the_capability_it_is_cut_here, open_unable,
 						bench_teardown),
 	};
