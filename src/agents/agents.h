@@ -185,6 +185,9 @@ struct ag_port {
 
 	struct ag_counters count;
 	uint8_t op_counted; /* bit: of seldom->op those that a Set has begun */
+	/* a Set has begun a sample. Before that seldom->samples is not read: newer kernels count a page
+	 * that was only read, too, as memory of the process */
+	bool sampled;
 	struct ag_seldom *seldom;
 };
 
@@ -231,6 +234,7 @@ struct ag_node {
 	char desc[64]; /* not terminated when full */
 	uint64_t next_tid;
 	struct ag_trap *trap; /* [AG_TRAPS] */
+	bool trapped;	      /* there was a trap. Before that @trap is not read, as ag_port.sampled */
 	struct ag_switch *sw; /* NULL for a CA */
 	struct ag_port *port; /* [0..num_ports]; a CA leaves [0] unused */
 };

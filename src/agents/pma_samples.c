@@ -26,6 +26,8 @@ void ag_samples_expire(struct ag_port *port, mono_t now)
 {
 	struct ag_samples *s = &port->seldom->samples;
 
+	if (!port->sampled)
+		return;
 	if (s->status == AG_SAMPLE_WAITS && !mono_before(now, s->start)) {
 		for (size_t i = 0; i < AG_SAMPLE_COUNTERS; i++)
 			s->first[i] = value_of(port, s->select[i]);
@@ -100,6 +102,7 @@ uint16_t ag_samples_control_set(struct ag_request *rq)
 	s->start = mono_add(rq->ctx->now, (uint64_t)in.sample_start * AG_TICK_NS);
 	s->end = mono_add(s->start, (uint64_t)in.sample_interval * AG_TICK_NS);
 	s->status = AG_SAMPLE_WAITS;
+	port->sampled = true;
 	rq->effect->changes |= AG_CHANGED_TRAPS; /* ag_expiry() has changed */
 	ag_samples_expire(port, rq->ctx->now);
 	return WIRE_STATUS_OK;

@@ -290,6 +290,8 @@ static mono_t port_expiry(const struct ag_port *port)
 {
 	mono_t t = port->mkey_lease_end;
 
+	if (!port->sampled)
+		return t;
 	if (port->seldom->samples.status == AG_SAMPLE_WAITS)
 		t = mono_min(t, port->seldom->samples.start);
 	if (port->seldom->samples.status == AG_SAMPLE_RUNS)
@@ -301,7 +303,7 @@ mono_t ag_expiry(const struct ag_node *node)
 {
 	mono_t t = MONO_NEVER;
 
-	for (size_t i = 0; i < AG_TRAPS; i++)
+	for (size_t i = 0; node->trapped && i < AG_TRAPS; i++)
 		if (node->trap[i].used)
 			t = mono_min(t, node->trap[i].due);
 	for (unsigned int i = 0; i <= node->num_ports; i++)

@@ -79,7 +79,7 @@ static uint8_t replace_changes(struct ag_node *node, uint8_t base)
 	struct wire_trap_capability d;
 	struct wire_notice notice;
 
-	for (size_t i = 0; i < AG_TRAPS; i++) {
+	for (size_t i = 0; node->trapped && i < AG_TRAPS; i++) {
 		struct ag_trap *trap = &node->trap[i];
 
 		if (!trap->used || trap->number != WIRE_TRAP_CAPABILITY_CHANGE || trap->port != base)
@@ -116,6 +116,7 @@ static void raise_trap(struct ag_node *node, uint8_t port, uint16_t number, cons
 		return;
 	}
 	trap = place(node);
+	node->trapped = true;
 	*trap = (struct ag_trap){.used = true, .port = base, .number = number,
 				 .tid = node->next_tid++, .due = now};
 	memcpy(trap->notice, bytes, sizeof(trap->notice));
@@ -253,7 +254,7 @@ static void encode(const struct ag_node *node, const struct ag_trap *trap, uint8
 
 bool ag_trap_take(struct ag_node *node, mono_t now, uint8_t *mad, uint8_t *port)
 {
-	for (size_t i = 0; i < AG_TRAPS; i++) {
+	for (size_t i = 0; node->trapped && i < AG_TRAPS; i++) {
 		struct ag_trap *trap = &node->trap[i];
 
 		if (!trap->used || mono_before(now, trap->due))

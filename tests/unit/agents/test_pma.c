@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The PMA: counters at both widths, saturation, selective writes, sampling. */
+#include <stdlib.h>
+#include <sys/mman.h>
+
 #include "mad.h"
 
 static struct wire_port_counters counters(struct bench *b, uint8_t port)
@@ -307,6 +310,35 @@ static void sampling(void **state)
 	bench_free(&b);
 }
 
+/* A page that was only read may count as memory of the process. The timer of a node with nothing to
+ * do therefore leaves the rarely used state of its ports alone: here it cannot be read at all. */
+static void an_idle_node_reads_nothing_that_is_rarely_used(void **state)
+{
+	static const uint8_t kinds[] = {WIRE_NODE_CA, WIRE_NODE_SWITCH};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct ag_node_config config = {.kind = kinds[i],
+						.num_ports = 4,
+						.guid = 256,
+						.desc = "idle",
+						.memory = {.alloc = bench_alloc}};
+		size_t bytes = ag_node_seldom_size(&config);
+		uint8_t mad[WIRE_MAD_BYTES], port;
+		struct ag_node *node;
+		void *memory;
+
+		config.seldom = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		assert_true(config.seldom != MAP_FAILED);
+		memory = calloc(1, ag_node_size(&config));
+		node = ag_node_init(&config, memory);
+		assert_int_equal(ag_expiry(node).ns, MONO_NEVER.ns);
+		ag_expire(node, (mono_t){1});
+		assert_false(ag_trap_take(node, (mono_t){1}, mad, &port));
+		free(memory);
+		munmap(config.seldom, bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +354,7 @@ int main(void)
 		cmocka_unit_test(what_it_can),
 		cmocka_unit_test(details),
 		cmocka_unit_test(sampling),
+		cmocka_unit_test(an_idle_node_reads_nothing_that_is_rarely_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
