@@ -80,6 +80,87 @@ static void empty_polls_do_not_wait_for_who_has_the_lock(void **state)
 	part(j);
 }
 
+/* --- two threads that post on one QP and poll one CQ; make tsan looks for data races --- */
+
+#define POSTERS	  2
+#define EACH	  3000 /* messages of each */
+#define MESSAGES (POSTERS * EACH)
+
+struct posters {
+	struct side *side;
+	_Atomic unsigned receives, posted, completed; /* the peer's, and of all threads */
+	_Atomic unsigned begun, failed;
+	_Atomic uint8_t seen[MESSAGES]; /* how often each completed */
+};
+
+static void take_some(struct posters *p)
+{
+	struct ibv_wc wc[4];
+	int n = eng_cq_poll(p->side->cq, ARRAY_SIZE(wc), wc);
+
+	for (int i = 0; i < n; i++) {
+		p->failed += wc[i].status != IBV_WC_SUCCESS || wc[i].wr_id >= MESSAGES;
+		p->seen[wc[i].wr_id % MESSAGES]++;
+	}
+	p->completed += (unsigned)MAX(n, 0);
+	if (!n)
+		sched_yield();
+}
+
+/* A message waits for its turn to have a receive, because the clock stands still: nothing would
+ * be sent again. */
+static void *post_and_poll(void *arg)
+{
+	struct posters *p = arg;
+	unsigned id = p->begun++ * EACH;
+
+	for (unsigned i = 0; i < EACH; i++, id++) {
+		unsigned turn = p->posted++;
+
+		while (turn >= p->receives)
+			take_some(p);
+		while (send(p->side, (struct ibv_send_wr){.wr_id = id, .opcode = IBV_WR_SEND}, 8))
+			take_some(p);
+	}
+	while (p->completed < MESSAGES)
+		take_some(p);
+	return NULL;
+}
+
+static void two_threads_share_a_qp_and_a_cq(void **state)
+{
+	struct joined *j = join();
+	struct posters *p = calloc(1, sizeof(*p));
+	unsigned received = 0, given = 0;
+	pthread_t thread[POSTERS];
+	struct ibv_wc wc[16];
+
+	p->side = &j->w->a;
+	for (unsigned i = 0; i < POSTERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, post_and_poll, p), 0);
+	while (p->completed < MESSAGES) {
+		int n;
+
+		for (; given < MIN(received + 16, MESSAGES); given++)
+			assert_int_equal(recv_into(&j->w->b, given, 0, 64), 0);
+		p->receives = given;
+		n = poll_once(&j->w->b, wc);
+		for (int i = 0; i < n; i++)
+			assert_int_equal(wc[i].wr_id, received++);
+		if (!n)
+			sched_yield();
+	}
+	for (unsigned i = 0; i < POSTERS; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(received, MESSAGES);
+	assert_int_equal(p->completed, MESSAGES);
+	assert_int_equal(p->failed, 0);
+	for (unsigned i = 0; i < MESSAGES; i++)
+		assert_int_equal(p->seen[i], 1);
+	free(p);
+	part(j);
+}
+
 /* --- what came --- */
 
 static void polls_read_what_comes_by_packets(void **state)
@@ -319,6 +400,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(empty_polls_do_not_wait_for_who_has_the_lock),
+		cmocka_unit_test(two_threads_share_a_qp_and_a_cq),
 		cmocka_unit_test(polls_read_what_comes_by_packets),
 		cmocka_unit_test(polls_look_into_every_lane),
 		cmocka_unit_test(who_wants_none_gets_none),
