@@ -82,7 +82,7 @@ _Static_assert(sizeof(struct abi_cell) == 64, "a cell is a cache line");
  */
 #define ABI_SPLIT_BYTES 32u /* in the cell, behind at most four bytes of extended headers */
 #define ABI_SPLIT_LINE 64u  /* at most, in bulk[] */
-#define ABI_BULK_SPLIT 1u   /* in the offset, which is a multiple of a line */
+#define ABI_BULK_SPLIT 0x80000000u /* with it an offset is none in bulk[] */
 
 /*
  * The layout of the three words. No other place knows it: whoever makes or reads a

@@ -394,8 +394,8 @@ static inline bool abi_lane_waiting(const struct abi_lane_rx *rx)
 static inline const uint8_t *abi_lane_join(struct abi_lane_rx *rx, const uint8_t *first,
 					   uint32_t offset)
 {
-	offset -= ABI_BULK_SPLIT;
-	if (offset >= ABI_LANE_BULK || offset % ABI_SPLIT_LINE)
+	offset ^= ABI_BULK_SPLIT;
+	if (offset > ABI_LANE_BULK - ABI_SPLIT_LINE)
 		return NULL;
 	memcpy(rx->joined, first, ABI_SPLIT_BYTES);
 	memcpy(rx->joined + ABI_SPLIT_BYTES, rx->memory->bulk + offset, ABI_SPLIT_LINE);

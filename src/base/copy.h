@@ -10,7 +10,8 @@
 
 #include "base/types.h"
 
-#define COPY_SHORT_BYTES 96
+#define COPY_BRIEF_BYTES 64 /* at most, by COPY_SHORT() */
+#define COPY_SHORT_BYTES 96 /* ... and behind COPY_FIRST() */
 
 #define COPY_PLAIN(n, t, f) memcpy(t, f, n)
 #define LOAD_PLAIN(type, at)                                                   \
@@ -28,14 +29,8 @@
 			move(8, t, f);                                         \
 		} else if ((len) >= 16) {                                      \
 			if ((len) > 32) {                                      \
-				if ((len) > 48) {                              \
-					if ((len) > 64) {                      \
-						if ((len) > 80)                \
-							move(16, (t) + 64, (f) + 64); \
-						move(16, (t) + 48, (f) + 48);  \
-					}                                      \
+				if ((len) > 48)                                \
 					move(16, (t) + 32, (f) + 32);          \
-				}                                              \
 				move(16, (t) + 16, (f) + 16);                  \
 			}                                                      \
 			move(16, t, f);                                        \
@@ -50,6 +45,16 @@
 			for (size_t i_ = 0; i_ < (len); i_++)                  \
 				move(1, (t) + i_, (f) + i_);                   \
 		}                                                              \
+	} while (0)
+
+/* the first bytes of more than COPY_BRIEF_BYTES; the others are left for COPY_SHORT() */
+#define COPY_FIRST(move, t, f, len)                                            \
+	do {                                                                   \
+		move(16, t, f);                                                \
+		move(16, (t) + 16, (f) + 16);                                  \
+		(t) += 32;                                                     \
+		(f) += 32;                                                     \
+		(len) -= 32;                                                   \
 	} while (0)
 
 #define LOAD_FEW(load, f, len)                                                 \
@@ -83,6 +88,8 @@ static inline void copy_short(void *to, const void *from, size_t len)
 	char *t = to;
 	const char *f = from;
 
+	if (unlikely(len > COPY_BRIEF_BYTES))
+		COPY_FIRST(COPY_PLAIN, t, f, len);
 	COPY_SHORT(COPY_PLAIN, t, f, len);
 }
 
@@ -98,10 +105,11 @@ static inline uint64_t load_few(const void *from, size_t len)
 /** copy_few() - memcpy(), of a few bytes more often than not */
 static inline void copy_few(void *to, const void *from, size_t len)
 {
-	if (likely(len <= COPY_SHORT_BYTES))
-		copy_short(to, from, len);
-	else
+	/* the first comparison is that of copy_short() */
+	if (unlikely(len > COPY_BRIEF_BYTES && len > COPY_SHORT_BYTES))
 		memcpy(to, from, len);
+	else
+		copy_short(to, from, len);
 }
 
 /* one store, when the length has this bit */

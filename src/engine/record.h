@@ -55,12 +55,10 @@ static inline const uint8_t *eng_payload_at(struct abi_lane_rx *rx, const struct
 		return likely(len <= ABI_CELL_BYTES - ext_bytes) ? cell->data + ext_bytes
 								 : NULL;
 	memcpy(&bulk, cell->data + ABI_CELL_BULK, sizeof(bulk));
-	if (bulk & ABI_BULK_SPLIT)
+	if (unlikely(bulk >= ABI_LANE_BULK || len > ABI_LANE_BULK - bulk))
 		return eng_payload_splits(ext_bytes, len)
 			       ? abi_lane_join(rx, cell->data + ext_bytes, bulk)
 			       : NULL;
-	if (bulk >= ABI_LANE_BULK || len > ABI_LANE_BULK - bulk)
-		return NULL;
 	return rx->memory->bulk + bulk;
 }
 

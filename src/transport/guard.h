@@ -176,10 +176,14 @@ static inline bool guard_load(void *to, const void *from, size_t len)
 {
 	char *t = to;
 	const char *f = from;
+	size_t left = len;
 
-	if (unlikely(len > COPY_SHORT_BYTES))
-		goto gone;
-	COPY_SHORT(GUARD_GET_BYTES, t, f, len);
+	if (unlikely(len > COPY_BRIEF_BYTES)) {
+		if (len > COPY_SHORT_BYTES)
+			goto gone;
+		COPY_FIRST(GUARD_GET_BYTES, t, f, left);
+	}
+	COPY_SHORT(GUARD_GET_BYTES, t, f, left);
 	return true;
 gone:
 	return guard_load_rest(to, from, len);
@@ -214,10 +218,14 @@ static inline void guard_store(void *to, const void *from, size_t len)
 {
 	char *t = to;
 	const char *f = from;
+	size_t left = len;
 
-	if (unlikely(len > COPY_SHORT_BYTES))
-		goto gone;
-	COPY_SHORT(GUARD_PUT_BYTES, t, f, len);
+	if (unlikely(len > COPY_BRIEF_BYTES)) {
+		if (len > COPY_SHORT_BYTES)
+			goto gone;
+		COPY_FIRST(GUARD_PUT_BYTES, t, f, left);
+	}
+	COPY_SHORT(GUARD_PUT_BYTES, t, f, left);
 	return;
 gone:
 	guard_store_rest(to, from, len);
