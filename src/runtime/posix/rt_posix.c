@@ -26,6 +26,7 @@
 #define WORK_ROUNDS 16
 #define ROUNDS_SURE 4
 #define WORK_NS	    (500 * NSEC_PER_USEC)
+#define RANDOM_WORDS 64 /* fetched at once; the kernel gives up to 256 bytes without an interruption */
 
 struct rt_posix {
 	struct rt rt;
@@ -34,6 +35,8 @@ struct rt_posix {
 	mono_t alarm_due; /* what it is set to */
 	struct linger linger;
 	struct list_head ready; /* watches that have events, as the kernel had them */
+	uint32_t random[RANDOM_WORDS];
+	unsigned int random_left; /* the words at the front of @random were not given yet */
 	bool stop;
 	volatile uint64_t turns; /* read by a signal's handler */
 };
@@ -53,11 +56,14 @@ static mono_t posix_now(struct rt *rt)
 
 static uint32_t posix_random(struct rt *rt)
 {
-	uint32_t bits = 0;
+	struct rt_posix *px = posix_of(rt);
 
-	if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
-		abort(); /* cannot fail for 4 bytes once the kernel is up */
-	return bits;
+	if (!px->random_left) {
+		if (getrandom(px->random, sizeof(px->random), 0) != sizeof(px->random))
+			abort(); /* cannot fail for so few bytes once the kernel is up */
+		px->random_left = RANDOM_WORDS;
+	}
+	return px->random[--px->random_left];
 }
 
 static void on_alarm(struct ev_loop *loop, ev_io *w, int revents)
