@@ -167,6 +167,7 @@ static void close_session(struct ucma_session *s)
 	rt_free(s);
 }
 
+/* Return: 0; UCMA_NO_ANSWER; -errno */
 static int answer(struct ucma_session *s, size_t bytes)
 {
 	_Alignas(8) char out[UCMA_RESPONSE_MAX];
@@ -174,7 +175,7 @@ static int answer(struct ucma_session *s, size_t bytes)
 	int ret = ucma_command(s, s->ucma->in, bytes, out, &out_bytes);
 
 	if (ret == UCMA_NO_ANSWER)
-		return 0;
+		return ret;
 	return endpoint_send(s->control_fd, ret, out, ret ? 0 : out_bytes, NULL, 0);
 }
 
@@ -182,17 +183,19 @@ static void on_command(struct rt_io *io, bool readable, bool writable)
 {
 	struct ucma_session *s = container_of(io, struct ucma_session, control);
 
-	for (int i = 0; i < COMMANDS_PER_TURN; i++) {
+	int ret = UCMA_NO_ANSWER;
+
+	/* A program that has an answer to read has sent nothing behind its command. */
+	for (int i = 0; i < COMMANDS_PER_TURN && ret == UCMA_NO_ANSWER; i++) {
 		ssize_t n = rt_receive(s->control_fd, s->ucma->in, sizeof(s->ucma->in),
 				       MSG_DONTWAIT, NULL, 0);
 
 		if (n == -EAGAIN || n == -EINTR)
 			return;
-		if (n <= 0 || answer(s, (size_t)n)) {
-			close_session(s);
-			return;
-		}
+		ret = n <= 0 ? -ECONNRESET : answer(s, (size_t)n);
 	}
+	if (ret < 0)
+		close_session(s);
 }
 
 static int open_file(struct ucma_session *s, size_t bytes)

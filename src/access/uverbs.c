@@ -102,11 +102,12 @@ static bool keep_command(struct session *s, size_t bytes)
 	return true;
 }
 
-static bool on_command(struct session *s, size_t bytes);
+static bool on_command(struct session *s, size_t bytes, bool *answered);
 
 static void settle(struct rt_work *work)
 {
 	struct session *s = container_of(work, struct session, settle);
+	bool answered;
 
 	if (!is_quiet(s)) {
 		rt_work_queue(s->uverbs->rt, work);
@@ -117,7 +118,7 @@ static void settle(struct rt_work *work)
 		rt_free(s->command);
 		s->command = NULL;
 		rt_io_watch(&s->io, true, false);
-		if (!on_command(s, s->command_bytes))
+		if (!on_command(s, s->command_bytes, &answered))
 			end_session(s);
 	}
 }
@@ -313,14 +314,15 @@ static int run(struct session *s, struct call *call, size_t bytes)
 	return command->handler(call);
 }
 
-/* Return: true if the session continues */
-static bool on_command(struct session *s, size_t bytes)
+/* Return: true if the session continues. *@answered: the program has an answer to read */
+static bool on_command(struct session *s, size_t bytes, bool *answered)
 {
 	struct call call = {.session = s, .out = s->uverbs->out};
 	int ret;
 
 	memset(s->uverbs->out, 0, sizeof(s->uverbs->out));
 	ret = run(s, &call, bytes);
+	*answered = !call.unanswered;
 	if (call.unanswered)
 		return true;
 	if (ret)
@@ -338,8 +340,10 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 {
 	struct session *s = container_of(io, struct session, io);
 	struct uverbs *u = s->uverbs;
+	bool answered = false;
 
-	for (int i = 0; i < MESSAGES_PER_TURN; i++) {
+	/* A program that has an answer to read has sent nothing behind its command. */
+	for (int i = 0; i < MESSAGES_PER_TURN && !answered; i++) {
 		ssize_t n = rt_receive(s->fd, u->in, sizeof(u->in), MSG_DONTWAIT | MSG_TRUNC, NULL,
 				       0);
 		bool alive;
@@ -354,7 +358,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 			return;
 		if (alive)
 			alive = s->state == SESSION_NEW ? on_open(s, (size_t)n) :
-							  on_command(s, (size_t)n);
+							  on_command(s, (size_t)n, &answered);
 		if (!alive) {
 			end_session(s);
 			return;

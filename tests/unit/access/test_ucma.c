@@ -121,7 +121,7 @@ static unsigned int make_ids(unsigned int most, u32 *number)
 
 		for (unsigned int i = 0; i < batch; i++)
 			say(RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), 4);
-		turn(1);
+		turn((int)batch);
 		while (batch--) {
 			int ret = answered(number);
 
@@ -133,6 +133,21 @@ static unsigned int make_ids(unsigned int most, u32 *number)
 			break;
 	}
 	return made;
+}
+
+/* A program waits for an answer before it sends anything else, so softibd does not look for more. */
+static void test_an_answer_ends_a_sessions_turn(void **state)
+{
+	const struct rdma_ucm_create_id cmd = {.uid = 1, .ps = RDMA_PS_TCP};
+	char answer[64];
+
+	for (int i = 0; i < 2; i++)
+		say(RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), 4);
+	for (int i = 0; i < 2; i++) {
+		turn(1);
+		assert_true(recv(commands, answer, sizeof(answer), MSG_DONTWAIT) > 0);
+		assert_int_equal(recv(commands, answer, sizeof(answer), MSG_DONTWAIT), -1);
+	}
 }
 
 /* Return: what makes the programs of n1 have all of their share */
@@ -556,6 +571,7 @@ static void test_a_command_that_is_told_fails_by_an_event(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(test_an_answer_ends_a_sessions_turn),
 		CASE(test_a_session_has_so_many_ids),
 		CASE(test_ids_are_of_the_share_of_their_node),
 		CASE(test_a_session_has_some_in_any_case),

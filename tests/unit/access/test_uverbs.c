@@ -374,6 +374,29 @@ static void a_qp_goes_when_its_packets_have(void **state)
 	assert_int_equal(receive(w, w->sock, &qp, sizeof(qp), NULL), -EINVAL);
 }
 
+/* --- turns --- */
+
+/* A program waits for an answer before it sends anything else, so softibd does not look for more. */
+static void an_answer_ends_a_sessions_turn(void **state)
+{
+	const struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_alloc_pd cmd;
+	} alloc = {.hdr = {IB_USER_VERBS_CMD_ALLOC_PD, sizeof(alloc) / 4,
+			   sizeof(struct ib_uverbs_alloc_pd_resp) / 4}};
+	struct world *w = *state;
+	char answer[64];
+
+	rt_posix_turn(w->rt);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(send(w->sock, &alloc, sizeof(alloc), 0), sizeof(alloc));
+	for (int i = 0; i < 2; i++) {
+		rt_posix_turn(w->rt);
+		assert_true(recv(w->sock, answer, sizeof(answer), MSG_DONTWAIT) > 0);
+		assert_int_equal(recv(w->sock, answer, sizeof(answer), MSG_DONTWAIT), -1);
+	}
+}
+
 /* --- ends --- */
 
 static void a_context_goes_when_its_packets_have(void **state)
@@ -772,6 +795,7 @@ int main(void)
 		T(an_extended_command_is_one_of_another_table),
 		T(objects_are_made_used_and_destroyed),
 		T(a_qp_goes_when_its_packets_have),
+		T(an_answer_ends_a_sessions_turn),
 		T(a_context_goes_when_its_packets_have),
 		T(a_qp_is_followed_through_its_states),
 		T(the_rate_of_a_qp_is_within_the_limits),
