@@ -21,7 +21,7 @@ int commands_open(struct commands *c, int control, int page_fd)
 		return ret;
 	}
 	c->control = control;
-	c->told.len = c->asked_until = 0;
+	c->told.len = c->asked_until = c->num_granted = 0;
 	pthread_mutex_init(&c->lock, NULL);
 	return 0;
 }
@@ -31,6 +31,25 @@ void commands_close(struct commands *c)
 	close(c->control);
 	ahead_close(&c->ahead);
 	pthread_mutex_destroy(&c->lock);
+}
+
+/* --- commands that go out with the next one --- */
+
+/* Context: lock. Return: 0; -ENODEV: softibd is gone */
+static int tell_later(struct commands *c, uint32_t cmd, const void *body, size_t bytes)
+{
+	const struct rdma_ucm_cmd_hdr hdr = {.cmd = cmd | ABI_CM_TOLD, .in = (uint16_t)bytes};
+	struct iovec part = {c->told.bytes, c->told.len};
+	int ret = 0;
+
+	if (c->told.len + sizeof(hdr) + bytes > sizeof(c->told.bytes)) {
+		ret = abi_sendv_fds(c->control, &part, 1, NULL, 0, 0);
+		c->told.len = 0;
+	}
+	memcpy(c->told.bytes + c->told.len, &hdr, sizeof(hdr));
+	memcpy(c->told.bytes + c->told.len + sizeof(hdr), body, bytes);
+	c->told.len += sizeof(hdr) + bytes;
+	return ret ? -ENODEV : 0;
 }
 
 /* --- commands --- */
@@ -112,6 +131,42 @@ static int tell(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, uint32_t
 	return abi_sendv_fds(c->control, parts, 3, NULL, 0, 0) ? -ENODEV : 0;
 }
 
+/* --- ids that softibd grants --- */
+
+/* Would softibd create such an id, apart from a lack of memory? */
+static bool is_known(const struct rdma_ucm_create_id *cmd)
+{
+	return cmd->ps == RDMA_PS_TCP || cmd->ps == RDMA_PS_UDP || cmd->ps == RDMA_PS_IPOIB;
+}
+
+/* CREATE_ID. Nobody hears of an id before its next command, so softibd is told then. Context: lock.
+ * Return: as commands_exchange() */
+static ssize_t create_id(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
+			 struct answer *answer)
+{
+	struct rdma_ucm_create_id cmd = {0};
+	struct abi_cm_created created = {0};
+	ssize_t n;
+
+	if (bytes == sizeof(*hdr) + sizeof(cmd) && hdr->in == sizeof(cmd))
+		memcpy(&cmd, hdr + 1, sizeof(cmd));
+	if (is_known(&cmd) && c->num_granted) {
+		c->num_granted--;
+		cmd.response = created.id = c->granted++;
+		memcpy(answer->body, &created.id, sizeof(created.id));
+		n = tell_later(c, hdr->cmd, &cmd, sizeof(cmd));
+		return n ? n : (ssize_t)sizeof(created.id);
+	}
+	c->num_granted = 0;
+	n = ask(c, hdr, bytes, answer);
+	if (n < (ssize_t)sizeof(created))
+		return n < 0 ? n : -EPROTO;
+	memcpy(&created, answer->body, sizeof(created));
+	c->granted = created.first;
+	c->num_granted = created.count;
+	return sizeof(created.id);
+}
+
 ssize_t commands_exchange(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
 			  struct answer *answer)
 {
@@ -120,7 +175,9 @@ ssize_t commands_exchange(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr
 
 	pthread_mutex_lock(&c->lock);
 	n = ahead_find(&c->ahead, hdr, bytes, answer->body, sizeof(answer->body));
-	if (n < 0)
+	if (n < 0 && hdr->cmd == RDMA_USER_CM_CMD_CREATE_ID)
+		n = create_id(c, hdr, bytes, answer);
+	else if (n < 0)
 		n = is_certain(c, hdr, bytes, &id) ? tell(c, hdr, id) : ask(c, hdr, bytes, answer);
 	pthread_mutex_unlock(&c->lock);
 	return n;
@@ -137,19 +194,11 @@ static bool is_after(uint32_t number, uint32_t other)
 /* Context: lock */
 static void tell_taken(struct commands *c, uint32_t number)
 {
-	const struct {
-		struct rdma_ucm_cmd_hdr hdr;
-		struct abi_cm_taken taken;
-	} command = {{.cmd = ABI_CM_TAKEN | ABI_CM_TOLD, .in = sizeof(command.taken)}, {number, 0}};
-	struct iovec part = {c->told.bytes, c->told.len};
+	const struct abi_cm_taken taken = {.number = number};
 
-	_Static_assert(sizeof(c->told.bytes) / sizeof(command) < ABI_CM_TOLD_MAX, "another one may follow");
-	if (c->told.len + sizeof(command) > sizeof(c->told.bytes)) {
-		abi_sendv_fds(c->control, &part, 1, NULL, 0, 0);
-		c->told.len = 0;
-	}
-	memcpy(c->told.bytes + c->told.len, &command, sizeof(command));
-	c->told.len += sizeof(command);
+	_Static_assert(sizeof(c->told.bytes) / (sizeof(struct rdma_ucm_cmd_hdr) + sizeof(taken)) <
+		       ABI_CM_TOLD_MAX, "another one may follow");
+	tell_later(c, ABI_CM_TAKEN, &taken, sizeof(taken));
 }
 
 /* Does the message say which event comes next? Then softibd hears that it was taken. An

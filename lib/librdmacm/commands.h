@@ -30,6 +30,7 @@ struct commands {
 	/* --- protected by lock --- */
 	struct ahead ahead;
 	struct told told;
+	uint32_t granted, num_granted; /* numbers of the next ids (struct abi_cm_created) */
 	uint32_t asked_until; /* softibd is asked for events whose message has no larger number */
 };
 

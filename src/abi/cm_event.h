@@ -35,12 +35,21 @@ struct abi_cm_gone {
 
 /*
  * A flag of struct rdma_ucm_cmd_hdr.cmd: softibd does not answer this command, whose hdr.in is a
- * multiple of eight.
+ * multiple of eight. Behind ABI_CM_TAKEN and CREATE_ID with this flag, other commands may follow in the
+ * message, of which it may have ABI_CM_TOLD_MAX.
  */
 #define ABI_CM_TOLD 0x80000000u
 
-/** ABI_CM_TAKEN - the program has taken an event that was sent. Without ABI_CM_TOLD it is answered;
- *  with it, other commands may follow in the message, of which it may have ABI_CM_TOLD_MAX */
+/** struct abi_cm_created - the response to CREATE_ID, which of the kernel's has the first member.
+ *  @first, @count: numbers that are granted: the program gives the next ids these numbers, in their order,
+ *  and tells softibd (CREATE_ID with ABI_CM_TOLD and the number in place of the response's address). softibd
+ *  has the memory for these ids. The grant ends when the program asks CREATE_ID again */
+struct abi_cm_created {
+	uint32_t id;
+	uint32_t first, count;
+};
+
+/** ABI_CM_TAKEN - the program has taken an event that was sent. Without ABI_CM_TOLD it is answered */
 #define ABI_CM_TAKEN	0x5f00u
 #define ABI_CM_TOLD_MAX 64
 

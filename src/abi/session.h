@@ -39,7 +39,7 @@
 #include <stdint.h>
 
 #define ABI_MAGIC 0x42495453u /* "STIB" */
-#define ABI_VERSION 11
+#define ABI_VERSION 12
 #define ABI_ENV_DIR "SOFTIB_DIR"
 #define ABI_ENV_NODE "SOFTIB_NODE"
 /* the folder of the node's files, for lib/libnodefiles */

@@ -61,9 +61,9 @@ struct list_head *ucma_mcasts(const struct ucma_session *session, u32 number)
 	return &session->ucma->mcasts[number % BUCKETS];
 }
 
-struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid)
+/* Return: an id in no list, which counts as one of the session's; NULL */
+static struct ucma_id *alloc_id(struct ucma_session *session)
 {
-	struct ucma *ucma = session->ucma;
 	struct quota_node *charged;
 	struct ucma_id *id;
 
@@ -79,15 +79,77 @@ struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid)
 	}
 	id->charged = charged;
 	id->session = session;
-	id->uid = uid;
 	id->number = ucma_next_number(session);
 	INIT_LIST_HEAD(&id->mcasts);
 	INIT_LIST_HEAD(&id->events);
-	list_add_tail(&id->node, &session->ids);
-	list_add_tail(&id->hash_node, &ucma->ids[id->number % BUCKETS]);
 	session->num_ids++;
 	return id;
 }
+
+static void free_id(struct ucma_id *id)
+{
+	id->session->num_ids--;
+	quota_give(id->charged, &id->session->quota, UCMA_ID_BYTES);
+	rt_free(id);
+}
+
+static void show(struct ucma_id *id, u64 uid)
+{
+	id->uid = uid;
+	list_add_tail(&id->node, &id->session->ids);
+	list_add_tail(&id->hash_node, &id->session->ucma->ids[id->number % BUCKETS]);
+}
+
+struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid)
+{
+	struct ucma_id *id = alloc_id(session);
+
+	if (id)
+		show(id, uid);
+	return id;
+}
+
+/* --- ids that are granted ahead --- */
+
+u32 ucma_ids_grant(struct ucma_session *session, u32 *first)
+{
+	const u32 most = MIN(session->created, (u32)UCMA_GRANT_MAX);
+	struct ucma_id *id;
+	u32 count = 0;
+
+	while (count < most && (id = alloc_id(session))) {
+		list_add_tail(&id->node, &session->granted);
+		if (!count++)
+			*first = id->number;
+	}
+	return count;
+}
+
+void ucma_ids_take_back(struct ucma_session *session)
+{
+	struct ucma_id *id, *next;
+
+	list_for_each_entry_safe(id, next, &session->granted, node) {
+		list_del(&id->node);
+		free_id(id);
+	}
+}
+
+struct ucma_id *ucma_id_take(struct ucma_session *session, u32 number, u64 uid)
+{
+	struct ucma_id *id;
+
+	if (list_empty(&session->granted))
+		return NULL;
+	id = list_first_entry(&session->granted, struct ucma_id, node);
+	if (id->number != number)
+		return NULL;
+	list_del(&id->node);
+	show(id, uid);
+	return id;
+}
+
+/* --- */
 
 struct ucma_id *ucma_id_of_process(struct ucma_session *session, u32 number)
 {
@@ -138,9 +200,7 @@ u32 ucma_id_drop(struct ucma_id *id)
 	told += ucma_events_drop(id, NULL);
 	list_del(&id->node);
 	list_del(&id->hash_node);
-	id->session->num_ids--;
-	quota_give(id->charged, &id->session->quota, UCMA_ID_BYTES);
-	rt_free(id);
+	free_id(id);
 	return told;
 }
 
@@ -155,6 +215,7 @@ static void close_session(struct ucma_session *s)
 {
 	while (!list_empty(&s->ids))
 		ucma_id_drop(list_first_entry(&s->ids, struct ucma_id, node));
+	ucma_ids_take_back(s);
 	rt_work_cancel(&s->send);
 	rt_io_watch(&s->news, false, false);
 	rt_close_socket(s->fd);
@@ -276,6 +337,7 @@ void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 		memcpy(s->comm, peer->comm, sizeof(s->comm));
 	}
 	INIT_LIST_HEAD(&s->ids);
+	INIT_LIST_HEAD(&s->granted);
 	INIT_LIST_HEAD(&s->queue);
 	list_add_tail(&s->node, &ucma->sessions);
 	rt_work_init(&s->send, send_events);

@@ -19,28 +19,57 @@ static bool qp_type_of(const struct rdma_ucm_create_id *cmd, enum ib_qp_type *ty
 	       *type == IB_QPT_XRC_INI || *type == IB_QPT_XRC_TGT;
 }
 
-static int create_id(struct ucma_call *call)
+static int create_cm_id(struct ucma_id *id, const struct rdma_ucm_create_id *cmd)
 {
-	const struct rdma_ucm_create_id *cmd = call->in;
-	struct rdma_ucm_create_id_resp resp;
+	const struct ucma_session *s = id->session;
 	struct rdma_cm_id *cm_id;
 	enum ib_qp_type qp_type;
-	struct ucma_id *id;
 
 	if (!qp_type_of(cmd, &qp_type))
 		return -EINVAL;
+	cm_id = rdma_create_id(ucma_rt(s), s->node_name, ucma_on_event, id, cmd->ps, qp_type);
+	if (IS_ERR(cm_id))
+		return (int)PTR_ERR(cm_id);
+	rdma_set_owner(cm_id, s->pid, s->comm);
+	id->cm_id = cm_id;
+	return 0;
+}
+
+/* The program has given the id its number, and goes on with it. If there is no memory, the id's next
+ * command fails (run()). */
+static int create_told_id(struct ucma_call *call)
+{
+	const struct rdma_ucm_create_id *cmd = call->in;
+	struct ucma_id *id = ucma_id_take(call->session, (u32)cmd->response, cmd->uid);
+
+	if (!id)
+		return -EINVAL;
+	call->session->created++;
+	return create_cm_id(id, cmd);
+}
+
+static int create_id(struct ucma_call *call)
+{
+	const struct rdma_ucm_create_id *cmd = call->in;
+	struct abi_cm_created resp = {0};
+	struct ucma_id *id;
+	int ret;
+
+	if (call->told)
+		return create_told_id(call);
+	ucma_ids_take_back(call->session);
 	id = ucma_id_add(call->session, cmd->uid);
 	if (!id)
 		return -ENOMEM;
-	cm_id = rdma_create_id(ucma_rt(call->session), call->session->node_name,
-			       ucma_on_event, id, cmd->ps, qp_type);
-	if (IS_ERR(cm_id)) {
+	ret = create_cm_id(id, cmd);
+	if (ret) {
 		ucma_id_drop(id);
-		return (int)PTR_ERR(cm_id);
+		return ret;
 	}
-	rdma_set_owner(cm_id, call->session->pid, call->session->comm);
-	id->cm_id = cm_id;
+	call->session->created++;
 	resp.id = id->number;
+	resp.count = ucma_ids_grant(call->session, &resp.first);
+	call->room = sizeof(resp);
 	ucma_respond(call, &resp, sizeof(resp));
 	return 0;
 }
@@ -472,6 +501,7 @@ static int run(struct ucma_session *session, const void *in, size_t bytes, void 
 	const struct command *command = command_of(hdr->cmd & ~ABI_CM_TOLD);
 	struct ucma_call call = {
 		.session = session,
+		.told = hdr->cmd & ABI_CM_TOLD,
 		.in = hdr + 1,
 		.in_bytes = bytes - sizeof(*hdr),
 		.out = out,
@@ -485,6 +515,8 @@ static int run(struct ucma_session *session, const void *in, size_t bytes, void 
 	if (!find_id(&call, command->id_at))
 		return -ENOENT;
 	call.room = MIN(hdr->out, (size_t)UCMA_RESPONSE_MAX);
+	if (call.id && !call.id->cm_id && command->run != destroy_id)
+		return -ENOMEM;
 	if (call.id && !command->asks)
 		ucma_changed(ucma_page_of(session), call.id->number);
 	return command->run(&call);
@@ -508,7 +540,7 @@ static void report_failure(struct ucma_session *session, const struct rdma_ucm_c
 	struct ucma_call call = {.session = session, .in = hdr + 1};
 
 	if (!command || hdr->in < command->in_bytes || !find_id(&call, command->id_at) || !call.id ||
-	    !list_empty(&call.id->events))
+	    !call.id->cm_id || !list_empty(&call.id->events))
 		return;
 	if (cmd == RDMA_USER_CM_CMD_ACCEPT && !call.id->uid) /* the id has its name, and its events */
 		call.id->uid = ((const struct rdma_ucm_accept *)call.in)->uid;
@@ -517,6 +549,12 @@ static void report_failure(struct ucma_session *session, const struct rdma_ucm_c
 		if (failures[i].cmd == cmd)
 			ucma_on_event(call.id->cm_id, &event);
 	}
+}
+
+/* May other commands follow one that is told? */
+static bool may_precede(u32 cmd)
+{
+	return cmd == (ABI_CM_TAKEN | ABI_CM_TOLD) || cmd == (RDMA_USER_CM_CMD_CREATE_ID | ABI_CM_TOLD);
 }
 
 int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
@@ -542,7 +580,7 @@ int ucma_command(struct ucma_session *session, const void *in, size_t bytes, voi
 		bytes -= len;
 		if (!bytes)
 			return UCMA_NO_ANSWER;
-		if (hdr->cmd != (ABI_CM_TAKEN | ABI_CM_TOLD))
+		if (!may_precede(hdr->cmd))
 			return -EINVAL;
 	}
 	return -EINVAL;

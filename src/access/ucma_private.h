@@ -18,6 +18,7 @@
 
 #define UCMA_IDS_MAX	65536 /* ids of one session; RDMA_USER_CM_CMD_CREATE_ID fails beyond */
 #define UCMA_ID_BYTES	2048  /* memory that is charged for one id, without its events */
+#define UCMA_GRANT_MAX	16    /* ids that a session is granted ahead */
 #define UCMA_MCASTS_MAX 8192  /* memberships of one session, as many as an adapter has groups */
 
 /** struct ucma_session - one open device file, which is one event channel
@@ -34,13 +35,16 @@ struct ucma_session {
 	struct rt_work send; /* ucma_flush() */
 	struct quota_share quota;
 	struct list_head ids;	/* struct ucma_id */
+	struct list_head granted; /* struct ucma_id, by their numbers: the program may create them by telling */
 	struct list_head queue; /* struct ucma_event, the oldest first */
-	unsigned int num_ids, num_mcasts, unsent;
+	unsigned int num_ids, num_mcasts, unsent; /* num_ids: with those that are granted */
+	unsigned int created; /* ids that the program has created so far */
 	u32 last_sent;
 };
 
 /** struct ucma_id - an id of a program. @uid: the program's name for it; 0: the id belongs to a connect
- *  request that the program has not accepted yet, and no further events of it are reported */
+ *  request that the program has not accepted yet, and no further events of it are reported
+ *  @cm_id: NULL: there was no memory for it when the program told of the id, whose commands fail */
 struct ucma_id {
 	struct list_head node;
 	struct list_head hash_node;
@@ -84,6 +88,13 @@ struct ucma_event {
 /* --- ucma.c --- */
 
 struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid);
+/** ucma_ids_grant() - grant ids to a program that has created as many: it will create more of them
+ *  @first: set to the number of the first one. Return: how many; 0: none */
+u32 ucma_ids_grant(struct ucma_session *session, u32 *first);
+/** ucma_ids_take_back() - end the grant */
+void ucma_ids_take_back(struct ucma_session *session);
+/** ucma_id_take() - Return: the next id that was granted, if it has this number; NULL */
+struct ucma_id *ucma_id_take(struct ucma_session *session, u32 number, u64 uid);
 /** ucma_id_find() - Return: the id of @session with this number; NULL */
 struct ucma_id *ucma_id_find(struct ucma_session *session, u32 number);
 /** ucma_id_of_process() - Return: the id with this number of any session of the process of @session;
@@ -122,6 +133,7 @@ int ucma_ask(struct ucma_id *id, u32 cmd, u32 option, void *out, size_t *out_byt
 /** struct ucma_call - a command, and the place for its response */
 struct ucma_call {
 	struct ucma_session *session;
+	bool told; /* the program does not wait for the response */
 	struct ucma_id *id; /* the id that the command names, if its row of the table has one */
 	const void *in;	    /* the command's struct, of at least the length in its row */
 	size_t in_bytes;

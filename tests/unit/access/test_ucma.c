@@ -456,6 +456,149 @@ static void test_told_commands_precede_the_asked_one(void **state)
 	assert_int_equal(answered(NULL), -EINVAL);
 }
 
+/* --- ids that are granted --- */
+
+static void tell_to_resolve_route(u32 id)
+{
+	const struct rdma_ucm_resolve_route cmd = {.id = id, .timeout_ms = 1000};
+
+	say(RDMA_USER_CM_CMD_RESOLVE_ROUTE | ABI_CM_TOLD, &cmd, sizeof(cmd), 0);
+}
+
+/* Return: the answer to CREATE_ID */
+static struct abi_cm_created ask_id(void)
+{
+	const struct rdma_ucm_create_id cmd = {.uid = 1, .ps = RDMA_PS_TCP};
+	struct {
+		struct abi_reply reply;
+		struct abi_cm_created created;
+	} in;
+
+	say(RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(struct rdma_ucm_create_id_resp));
+	turn(1);
+	assert_int_equal(recv(commands, &in, sizeof(in), MSG_DONTWAIT), sizeof(in));
+	assert_int_equal(in.reply.error, 0);
+	return in.created;
+}
+
+static void tell_id(u32 number)
+{
+	const struct rdma_ucm_create_id cmd = {.uid = 1, .response = number, .ps = RDMA_PS_TCP};
+
+	say(RDMA_USER_CM_CMD_CREATE_ID | ABI_CM_TOLD, &cmd, sizeof(cmd), 0);
+	turn(1);
+}
+
+/* Return: the error of a command for the id, which does nothing */
+static int try_id(u32 number)
+{
+	const struct rdma_ucm_query cmd = {.id = number, .option = RDMA_USER_CM_QUERY_GID};
+
+	say(RDMA_USER_CM_CMD_QUERY, &cmd, sizeof(cmd), 512);
+	turn(1);
+	return answered(NULL);
+}
+
+static void test_a_program_is_granted_as_many_ids_as_it_has_created(void **state)
+{
+	u32 created = 0, granted = 0;
+
+	while (granted < UCMA_GRANT_MAX) {
+		struct abi_cm_created got = ask_id();
+
+		granted = got.count;
+		assert_int_equal(granted, MIN(++created, (u32)UCMA_GRANT_MAX));
+		for (u32 i = 0; i < granted; i++, created++) {
+			assert_int_equal(try_id(got.first + i), -ENOENT);
+			tell_id(got.first + i);
+			assert_int_equal(try_id(got.first + i), 0);
+		}
+	}
+	destroyed(1, 0, 0, 0);
+}
+
+/* Numbers are given in their order, each once, and those of an earlier grant are nobody's. */
+static void test_no_other_number_is_created(void **state)
+{
+	struct abi_cm_created first, second;
+
+	ask_id();
+	first = ask_id();
+	assert_int_equal(first.count, 2);
+	tell_id(first.first + 1);
+	assert_int_equal(try_id(first.first + 1), -ENOENT);
+	tell_id(first.first);
+	tell_id(first.first);
+	assert_int_equal(try_id(first.first), 0);
+	second = ask_id();
+	tell_id(first.first + 1);
+	assert_int_equal(try_id(first.first + 1), -ENOENT);
+	tell_id(second.first);
+	assert_int_equal(try_id(second.first), 0);
+	tell_id(second.id);
+	assert_int_equal(try_id(second.id), 0);
+}
+
+/* The memory was charged when they were granted: none is left for another session. */
+static void test_granted_ids_are_of_the_share_of_their_node(void **state)
+{
+	struct quota_node *charged = fill_node(0);
+	unsigned int ids = 0;
+	struct abi_cm_created got;
+
+	do {
+		got = ask_id();
+		ids += 1 + got.count;
+		for (u32 i = 0; i < got.count; i++) {
+			tell_id(got.first + i);
+			assert_int_equal(try_id(got.first + i), 0);
+		}
+	} while (ids < QUOTA_FREE_BYTES / UCMA_ID_BYTES);
+	assert_int_equal(ids, QUOTA_FREE_BYTES / UCMA_ID_BYTES);
+	assert_int_equal(make_ids(1, &got.id), 0);
+	quota_give(charged, &other, QUOTA_NODE_BYTES);
+}
+
+/* The program hears of it by the id's next command. */
+static void test_an_id_without_memory_fails(void **state)
+{
+	struct abi_cm_created got = ask_id();
+	const struct rdma_ucm_resolve_route route = {.id = got.first, .timeout_ms = 1};
+
+	assert_int_equal(got.count, 1);
+	rt_fail_alloc(1);
+	tell_id(got.first);
+	rt_fail_alloc(0);
+	assert_int_equal(try_id(got.first), -ENOMEM);
+	tell_to_resolve_route(got.first);
+	say(RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0);
+	turn(1);
+	assert_int_equal(answered(NULL), -ENOMEM);
+	destroyed(got.first, 0, 0, 0);
+	assert_int_equal(try_id(got.first), -ENOENT);
+}
+
+/* What a program tells of before it has an answer is one message with what it asks next. */
+static void test_ids_are_told_with_a_command(void **state)
+{
+	struct abi_cm_created got = ask_id();
+	struct {
+		struct rdma_ucm_cmd_hdr told;
+		struct rdma_ucm_create_id create;
+		struct rdma_ucm_cmd_hdr asked;
+		struct rdma_ucm_query query;
+	} both = {
+		.told = {RDMA_USER_CM_CMD_CREATE_ID | ABI_CM_TOLD, sizeof(both.create), 0},
+		.create = {.uid = 1, .response = got.first, .ps = RDMA_PS_TCP},
+		.asked = {RDMA_USER_CM_CMD_QUERY, sizeof(both.query), 512},
+		.query = {.id = got.first, .option = RDMA_USER_CM_QUERY_GID},
+	};
+
+	assert_true(send(commands, &both, sizeof(both), 0) > 0);
+	turn(1);
+	assert_int_equal(answered(NULL), 0);
+}
+
 /* A message is as long a piece of work for softibd as one command, or little longer. */
 static void test_few_commands_are_told_in_a_message(void **state)
 {
@@ -520,13 +663,6 @@ static bool accepts(const struct message *message, u32 cmd)
 	}
 }
 
-static void tell_to_resolve_route(u32 id)
-{
-	const struct rdma_ucm_resolve_route cmd = {.id = id, .timeout_ms = 1000};
-
-	say(RDMA_USER_CM_CMD_RESOLVE_ROUTE | ABI_CM_TOLD, &cmd, sizeof(cmd), 0);
-}
-
 static void test_a_command_that_is_told_succeeds(void **state)
 {
 	struct message message = {0};
@@ -582,6 +718,11 @@ int main(void)
 		CASE(test_an_event_that_is_not_taken_is_in_excess),
 		CASE(test_events_wait_for_room),
 		CASE(test_told_commands_precede_the_asked_one),
+		CASE(test_a_program_is_granted_as_many_ids_as_it_has_created),
+		CASE(test_no_other_number_is_created),
+		CASE(test_granted_ids_are_of_the_share_of_their_node),
+		CASE(test_an_id_without_memory_fails),
+		CASE(test_ids_are_told_with_a_command),
 		CASE(test_few_commands_are_told_in_a_message),
 		CASE(test_an_event_far_from_the_oldest_is_not_sought),
 		CASE(test_a_command_that_is_told_succeeds),

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the RDMA CM's library says to softibd of ids whose numbers it was granted. */
+#include "../test.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../../lib/librdmacm/commands.h"
+
+struct fixture {
+	struct commands commands;
+	int softibd, page_fd;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	int pair[2];
+
+	f->page_fd = memfd_create("page", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(f->page_fd, sizeof(struct abi_ahead_page)), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	f->softibd = pair[1];
+	assert_int_equal(commands_open(&f->commands, pair[0], f->page_fd), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	commands_close(&f->commands);
+	close(f->softibd);
+	close(f->page_fd);
+	free(f);
+	return 0;
+}
+
+/** struct create - CREATE_ID, as librdmacm writes it */
+struct create {
+	struct rdma_ucm_cmd_hdr hdr;
+	struct rdma_ucm_create_id cmd;
+};
+
+static ssize_t create(struct fixture *f, uint16_t ps, uint32_t *id)
+{
+	const struct create command = {
+		{RDMA_USER_CM_CMD_CREATE_ID, sizeof(command.cmd), sizeof(struct rdma_ucm_create_id_resp)},
+		{.uid = 1, .ps = ps}};
+	struct answer answer;
+	ssize_t n = commands_exchange(&f->commands, &command.hdr, sizeof(command), &answer);
+
+	memcpy(id, answer.body, sizeof(*id));
+	return n;
+}
+
+/* softibd's answer to the next CREATE_ID that is asked */
+static void will_answer(struct fixture *f, struct abi_cm_created created)
+{
+	const struct {
+		struct abi_reply reply;
+		struct abi_cm_created created;
+	} out = {{0, sizeof(created)}, created};
+
+	assert_int_equal(send(f->softibd, &out, sizeof(out), 0), sizeof(out));
+}
+
+static void will_refuse(struct fixture *f, int error)
+{
+	const struct abi_reply reply = {.error = error};
+
+	assert_int_equal(send(f->softibd, &reply, sizeof(reply), 0), sizeof(reply));
+}
+
+/* Return: the bytes of the next message to softibd; -1: there is none */
+static ssize_t heard(struct fixture *f, void *bytes, size_t room)
+{
+	return recv(f->softibd, bytes, room, MSG_DONTWAIT);
+}
+
+static void is_asked(const struct create *create)
+{
+	assert_int_equal(create->hdr.cmd, RDMA_USER_CM_CMD_CREATE_ID);
+}
+
+static void is_told(const struct create *create, uint32_t number)
+{
+	assert_int_equal(create->hdr.cmd, RDMA_USER_CM_CMD_CREATE_ID | ABI_CM_TOLD);
+	assert_int_equal(create->hdr.in, sizeof(create->cmd));
+	assert_int_equal(create->cmd.response, number);
+	assert_int_equal(create->cmd.uid, 1);
+}
+
+static void an_id_that_is_granted_is_told_with_the_next_command(void **state)
+{
+	struct fixture *f = *state;
+	struct create message[4];
+	uint32_t id;
+
+	will_answer(f, (struct abi_cm_created){7, 20, 2});
+	assert_int_equal(create(f, RDMA_PS_TCP, &id), sizeof(id));
+	assert_int_equal(id, 7);
+	assert_int_equal(heard(f, message, sizeof(message)), sizeof(message[0]));
+	is_asked(&message[0]);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(create(f, RDMA_PS_UDP, &id), sizeof(id));
+		assert_int_equal(id, 20 + i);
+	}
+	assert_int_equal(heard(f, message, sizeof(message)), -1);
+	will_answer(f, (struct abi_cm_created){22, 0, 0});
+	assert_int_equal(create(f, RDMA_PS_TCP, &id), sizeof(id));
+	assert_int_equal(id, 22);
+	assert_int_equal(heard(f, message, sizeof(message)), 3 * sizeof(message[0]));
+	is_told(&message[0], 20);
+	is_told(&message[1], 21);
+	is_asked(&message[2]);
+}
+
+/* An error is that of the call. What softibd might refuse is asked, and so ends the grant. */
+static void what_may_be_refused_is_asked(void **state)
+{
+	struct fixture *f = *state;
+	struct create message[2];
+	uint32_t id;
+
+	will_answer(f, (struct abi_cm_created){7, 20, 2});
+	create(f, RDMA_PS_TCP, &id);
+	heard(f, message, sizeof(message));
+	will_refuse(f, -EINVAL);
+	assert_int_equal(create(f, 0x999, &id), -EINVAL);
+	assert_int_equal(heard(f, message, sizeof(message)), sizeof(message[0]));
+	is_asked(&message[0]);
+	will_refuse(f, -ENOMEM);
+	assert_int_equal(create(f, RDMA_PS_TCP, &id), -ENOMEM);
+	assert_int_equal(heard(f, message, sizeof(message)), sizeof(message[0]));
+	is_asked(&message[0]);
+}
+
+/* They are sent when there is no room for more: no message gets longer than softibd takes. */
+static void many_ids_are_told_in_several_messages(void **state)
+{
+	enum { IDS = 100 };
+	struct fixture *f = *state;
+	struct create message[ABI_CM_TOLD_MAX];
+	uint32_t id, next = 20;
+	ssize_t n;
+
+	will_answer(f, (struct abi_cm_created){7, 20, IDS});
+	create(f, RDMA_PS_TCP, &id);
+	heard(f, message, sizeof(message));
+	for (int i = 0; i < IDS; i++)
+		create(f, RDMA_PS_TCP, &id);
+	while ((n = heard(f, message, sizeof(message))) > 0) {
+		assert_int_equal(n % sizeof(message[0]), 0);
+		for (size_t i = 0; i < n / sizeof(message[0]); i++)
+			is_told(&message[i], next++);
+	}
+	assert_in_range(next, 20 + IDS - ABI_CM_TOLD_MAX, 20 + IDS - 1);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(an_id_that_is_granted_is_told_with_the_next_command),
+		CASE(what_may_be_refused_is_asked),
+		CASE(many_ids_are_told_in_several_messages),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
