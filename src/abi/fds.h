@@ -121,25 +121,25 @@ static inline uint64_t abi_spin_clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Return: as abi_receivev(); -EAGAIN: nothing has come for ABI_SPIN_NS */
+/* The caller has just asked, or looked: it yields the core before it looks again.
+ * Return: as abi_receivev(); -EAGAIN: nothing has come for ABI_SPIN_NS */
 static inline ssize_t abi_spin_for_answer(int sock, const struct iovec *parts,
 					  size_t num_parts, int flags, int *fds, unsigned max)
 {
 	static _Atomic uint64_t refuse; /* until then the threads of this program sleep at once */
 	uint64_t now = abi_spin_clock_ns(), end, before;
-	ssize_t n;
+	ssize_t n = -EAGAIN;
 
 	end = now < refuse ? now : now + ABI_SPIN_NS;
-	for (;;) {
-		n = abi_receivev(sock, parts, num_parts, flags | MSG_DONTWAIT, fds, max);
-		if (n != -EAGAIN || now >= end)
-			return n;
+	while (n == -EAGAIN && now < end) {
 		before = now;
 		sched_yield();
+		n = abi_receivev(sock, parts, num_parts, flags | MSG_DONTWAIT, fds, max);
 		now = abi_spin_clock_ns();
 		if (now - before >= ABI_SPIN_TAKEN_NS)
 			refuse = now + ABI_SPIN_REFUSE_NS;
 	}
+	return n;
 }
 
 /**
