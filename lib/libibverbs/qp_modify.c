@@ -161,11 +161,16 @@ static bool is_certain(const struct soft_context *ctx, struct ibv_qp *qp,
 	       attr->max_rd_atomic <= ctx->attr.orig_attr.max_qp_init_rd_atom;
 }
 
+/* Nobody can reach a QP in INIT, so softibd hears of that with the next command. */
 static int tell_modified(struct soft_context *ctx, const struct ibv_qp *qp,
 			 const struct ibv_qp_attr *attr, int mask)
 {
 	struct ib_uverbs_modify_qp req = modify_request(qp, attr, mask);
 
+	_Static_assert(sizeof(struct ib_uverbs_cmd_hdr) + sizeof(req) <= sizeof(ctx->told.message) &&
+		       (sizeof(struct ib_uverbs_cmd_hdr) + sizeof(req)) % 8 == 0, "another one may follow");
+	if (attr->qp_state == IBV_QPS_INIT)
+		return session_tell_later(ctx, ABI_CMD_MODIFIED, &req, sizeof(req));
 	return session_tell(ctx, ABI_CMD_MODIFIED, &req, sizeof(req));
 }
 

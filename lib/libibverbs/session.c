@@ -157,6 +157,21 @@ int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CON
 	return n < 0 ? (int)n : -EPROTO;
 }
 
+#define PARTS_MAX 3 /* of a command */
+
+/* Send a command, and before it the one that is kept (session_tell_later()). Context: sock_lock
+ * Return: as send_message() */
+static ssize_t send_command(struct soft_context *ctx, int sock, const struct iovec *iov, size_t iovlen)
+{
+	struct iovec parts[1 + PARTS_MAX] = {{ctx->told.message, ctx->told.bytes}};
+
+	if (sock != ctx->sock || !ctx->told.bytes)
+		return send_message(sock, iov, iovlen);
+	memcpy(parts + 1, iov, iovlen * sizeof(*iov));
+	ctx->told.bytes = 0;
+	return send_message(sock, parts, 1 + iovlen);
+}
+
 /*
  * exchange() - a command and its answer, on the context's session or the child's own
  * @fds: of the answer, the caller's to close; NULL: it has none. *@num_fds: how many there
@@ -175,7 +190,7 @@ static int exchange(struct soft_context *ctx, int sock, const struct iovec *iov,
 	if (sock < 0 || ctx->dead)
 		return -EIO;
 	state = lock_for_calls(&ctx->sock_lock);
-	n = send_message(sock, iov, iovlen);
+	n = send_command(ctx, sock, iov, iovlen);
 	*num_fds = max_fds;
 	if (n >= 0)
 		n = receive_reply(sock, resp ? resp : spare, resp ? resp_bytes : sizeof(spare),
@@ -262,7 +277,34 @@ int session_tell(struct soft_context *ctx, uint32_t command, const void *req, si
 	if (ctx->forked || ctx->dead)
 		return -EIO;
 	state = lock_for_calls(&ctx->sock_lock);
-	n = send_message(ctx->sock, iov, 2);
+	n = send_command(ctx, ctx->sock, iov, 2);
+	unlock_after_calls(&ctx->sock_lock, state);
+	return n < 0 ? -EIO : 0;
+}
+
+/**
+ * session_tell_later() - session_tell() of what softibd need not know before the next command
+ * @command: ABI_CMD_MODIFIED, which may precede another one in a message
+ * Context: as session_tell()
+ * Return: 0; -EIO when softibd is gone
+ */
+int session_tell_later(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes)
+{
+	const size_t bytes = sizeof(struct ib_uverbs_cmd_hdr) + req_bytes;
+	const struct ib_uverbs_cmd_hdr hdr = {.command = command, .in_words = (uint16_t)(bytes / 4)};
+	struct iovec kept = {ctx->told.message, 0};
+	ssize_t n = 0;
+	int state;
+
+	if (ctx->forked || ctx->dead)
+		return -EIO;
+	state = lock_for_calls(&ctx->sock_lock);
+	kept.iov_len = ctx->told.bytes;
+	if (kept.iov_len)
+		n = send_message(ctx->sock, &kept, 1);
+	memcpy(ctx->told.message, &hdr, sizeof(hdr));
+	memcpy((char *)ctx->told.message + sizeof(hdr), req, req_bytes);
+	ctx->told.bytes = bytes;
 	unlock_after_calls(&ctx->sock_lock, state);
 	return n < 0 ? -EIO : 0;
 }

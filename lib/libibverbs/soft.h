@@ -161,7 +161,12 @@ struct soft_context {
 	unsigned opens;
 
 	pthread_mutex_t sock_lock;
-	int sock; /* --- protected by sock_lock --- */
+	/* --- protected by sock_lock --- */
+	int sock;
+	struct { /* a command that goes out with the next one; @bytes: 0: none */
+		uint64_t message[16];
+		size_t bytes;
+	} told;
 
 	pthread_mutex_t objects_lock;
 	struct list_head objects; /* --- protected by objects_lock --- */
@@ -335,6 +340,7 @@ int session_resolve(struct soft_context *ctx, const struct ib_uverbs_modify_qp *
 int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes);
 int session_tell(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes);
+int session_tell_later(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes);
 int session_of_child(struct soft_context *ctx);
 int session_command_own(struct soft_context *ctx, uint32_t command, const void *req,
 			size_t req_bytes, void *resp, size_t resp_bytes, int *fd);

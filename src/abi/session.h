@@ -39,7 +39,7 @@
 #include <stdint.h>
 
 #define ABI_MAGIC 0x42495453u /* "STIB" */
-#define ABI_VERSION 12
+#define ABI_VERSION 13
 #define ABI_ENV_DIR "SOFTIB_DIR"
 #define ABI_ENV_NODE "SOFTIB_NODE"
 /* the folder of the node's files, for lib/libnodefiles */
@@ -153,9 +153,11 @@ struct abi_completion_resp {
 /*
  * ABI_CMD_MODIFIED on the uverbs socket: struct ib_uverbs_modify_qp, of a transition that the
  * library has made because softibd cannot refuse it. It is not answered. If softibd refuses it
- * nevertheless, it raises IBV_EVENT_QP_FATAL.
+ * nevertheless, it raises IBV_EVENT_QP_FATAL. ABI_MODIFIED_FIRST_MAX of them may precede another command in
+ * its message.
  */
 #define ABI_CMD_MODIFIED 0x5f0eu
+#define ABI_MODIFIED_FIRST_MAX 2
 
 #define ABI_TOKEN_BYTES 16
 

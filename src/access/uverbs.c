@@ -336,6 +336,28 @@ static bool on_command(struct session *s, size_t bytes, bool *answered)
 	return ret == 0;
 }
 
+/* Run the transitions that stand before another command. Return: the bytes of what is left of the message,
+ * at the front of uverbs->in */
+static size_t run_modified(struct session *s, size_t bytes)
+{
+	char *in = (char *)s->uverbs->in;
+	struct ib_uverbs_cmd_hdr hdr;
+	size_t len;
+
+	for (int i = 0; i < ABI_MODIFIED_FIRST_MAX && bytes >= sizeof(hdr); i++) {
+		struct call call = {.session = s, .out = s->uverbs->out};
+
+		memcpy(&hdr, in, sizeof(hdr));
+		len = hdr.in_words * 4u;
+		if (hdr.command != ABI_CMD_MODIFIED || len % 8 || len < sizeof(hdr) || len >= bytes)
+			break;
+		(void)run(s, &call, len);
+		bytes -= len;
+		memmove(in, in + len, bytes);
+	}
+	return bytes;
+}
+
 static void on_message(struct rt_io *io, bool readable, bool writable)
 {
 	struct session *s = container_of(io, struct session, io);
@@ -353,6 +375,8 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 		alive = n > 0 && (size_t)n <= sizeof(u->in);
 		if (n > 0 && !alive)
 			peer_log(&s->peer, "disconnected: a command of %zd bytes", n);
+		if (alive && s->state != SESSION_NEW)
+			n = (ssize_t)run_modified(s, (size_t)n);
 		if (alive && destroys_qp(s, (size_t)n) && !is_quiet(s) &&
 		    keep_command(s, (size_t)n))
 			return;

@@ -513,6 +513,42 @@ static void a_transition_that_is_told_is_not_answered(void **state)
 	assert_int_equal(recv(w->fds[ABI_FD_ASYNC_READ], &q, sizeof(q), MSG_DONTWAIT), -1);
 }
 
+/** struct modified - a transition that is told */
+struct modified {
+	struct ib_uverbs_cmd_hdr hdr;
+	struct ib_uverbs_modify_qp in;
+};
+
+/* Transitions that are told may stand before a command, which is answered; no more than a few. */
+static void transitions_precede_a_command(void **state)
+{
+	struct world *w = *state;
+	struct things t;
+	struct {
+		struct modified told[ABI_MODIFIED_FIRST_MAX + 1];
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_query_qp query;
+	} m = {.hdr = {IB_USER_VERBS_CMD_QUERY_QP, (sizeof(m.hdr) + sizeof(m.query)) / 4,
+		       sizeof(struct ib_uverbs_query_qp_resp) / 4}};
+	struct ib_uverbs_query_qp_resp q;
+	size_t got;
+
+	make_things(w, &t);
+	m.query.qp_handle = t.qp;
+	for (size_t i = 0; i < ARRAY_SIZE(m.told); i++)
+		m.told[i] = (struct modified){
+			.hdr = {ABI_CMD_MODIFIED, sizeof(m.told[i]) / 4, 0},
+			.in = {.qp_handle = t.qp, .qp_state = IB_QPS_INIT, .port_num = 1,
+			       .attr_mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY},
+		};
+	assert_int_equal(send(w->sock, &m.told[1], sizeof(m) - sizeof(m.told[0]), 0),
+			 sizeof(m) - sizeof(m.told[0]));
+	assert_int_equal(receive(w, w->sock, &q, sizeof(q), &got), 0);
+	assert_int_equal(q.qp_state, IB_QPS_INIT);
+	assert_int_equal(send(w->sock, &m, sizeof(m), 0), sizeof(m));
+	assert_int_equal(receive(w, w->sock, &q, sizeof(q), &got), -EINVAL);
+}
+
 static void an_unplugged_device_leaves_zombies(void **state)
 {
 	struct world *w = *state;
@@ -796,6 +832,7 @@ int main(void)
 		T(objects_are_made_used_and_destroyed),
 		T(a_qp_goes_when_its_packets_have),
 		T(an_answer_ends_a_sessions_turn),
+		T(transitions_precede_a_command),
 		T(a_context_goes_when_its_packets_have),
 		T(a_qp_is_followed_through_its_states),
 		T(the_rate_of_a_qp_is_within_the_limits),

@@ -312,7 +312,12 @@ static void message(struct fake_softibd *fake, struct session *s)
 	if (n <= 0) {
 		close_session(s);
 	} else if (s->opened) {
+		const struct ib_uverbs_cmd_hdr *hdr = (void *)bytes;
+		size_t len = hdr->in_words * 4u;
+
 		command(fake, s, bytes);
+		if (hdr->command == ABI_CMD_MODIFIED && len < (size_t)n) /* another one follows */
+			command(fake, s, (char *)bytes + len);
 	} else if (open->kind == ABI_OPEN_LIST) {
 		answer_list(s->sock);
 	} else {

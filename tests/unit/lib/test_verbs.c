@@ -738,6 +738,24 @@ static void what_softibd_cannot_refuse_does_not_wait(void **state)
 	p->qp[1] = make_qp(p, IBV_QPT_RC);
 }
 
+/* softibd hears of a QP in INIT with the next command of the context, whatever it is, and of each QP. */
+static void init_is_told_with_the_next_command(void **state)
+{
+	struct program *p = *state;
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ib_uverbs_modify_qp last;
+
+	for (int i = 0; i < 2; i++) {
+		p->qp[i] = make_qp(p, IBV_QPT_RC);
+		assert_int_equal(ibv_modify_qp(p->qp[i], &reset, IBV_QP_STATE), 0);
+	}
+	assert_int_equal(ibv_modify_qp(p->qp[0], &init, TO_INIT), 0);
+	assert_int_equal(fake_modified(p->fake, &last), 4); /* two are make_qp()'s */
+	assert_int_equal(ibv_modify_qp(p->qp[1], &init, TO_INIT), 0);
+	assert_int_equal(modified(p, 6).qp_handle, p->qp[1]->handle);
+}
+
 static void assert_asked(struct program *p, struct ibv_qp_attr attr, int mask)
 {
 	fake_refuse_next(p->fake, IB_USER_VERBS_CMD_MODIFY_QP, -EINVAL);
@@ -929,6 +947,7 @@ int main(void)
 		CASE(access_that_changes_in_init_is_told_with_rtr),
 		CASE(rtr_tells_the_access),
 		CASE(what_softibd_cannot_refuse_does_not_wait),
+		CASE(init_is_told_with_the_next_command),
 		CASE(what_softibd_may_refuse_is_asked),
 		CASE(a_child_lets_the_parents_objects_alone),
 		CASE(a_childs_child_keeps_the_childs_descriptors),
