@@ -201,9 +201,11 @@ void umad_send_handler(struct ib_mad_agent *mad_agent, struct ib_mad_send_wc *wc
 
 /* --- receiving --- */
 
-static void fill_grh(const struct ib_mad_recv_wc *wc, struct ib_user_mad_hdr *hdr)
+static void fill_grh(const struct ib_mad_agent *agent, const struct ib_mad_recv_wc *wc,
+		     struct ib_user_mad_hdr *hdr)
 {
 	const struct ib_grh *grh = wc->recv_buf.grh;
+	struct rdma_ah_attr answer;
 	u32 vtf;
 
 	if (!(wc->wc->wc_flags & IB_WC_GRH) || !grh)
@@ -214,6 +216,9 @@ static void fill_grh(const struct ib_mad_recv_wc *wc, struct ib_user_mad_hdr *hd
 	hdr->traffic_class = (u8)(vtf >> 20);
 	hdr->flow_label = cpu_to_be32(vtf & 0xfffff);
 	memcpy(hdr->gid, grh->sgid.raw, sizeof(hdr->gid));
+	/* which GID of this port it was sent to, and an answer is to be sent from */
+	if (!ib_init_ah_attr_from_wc(agent->device, agent->port_num, wc->wc, grh, &answer))
+		hdr->gid_index = answer.grh.sgid_index;
 }
 
 void umad_recv_handler(struct ib_mad_agent *mad_agent, struct ib_mad_send_buf *send,
@@ -235,7 +240,7 @@ void umad_recv_handler(struct ib_mad_agent *mad_agent, struct ib_mad_send_buf *s
 		ib_free_recv_mad(wc);
 		return;
 	}
-	fill_grh(wc, &hdr);
+	fill_grh(mad_agent, wc, &hdr);
 	r = umad_record_of(wc);
 	if (!r)
 		return;

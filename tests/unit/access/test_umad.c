@@ -422,6 +422,31 @@ static void test_request_and_response(void **state)
 	leave(&server);
 }
 
+/* Who answers for somebody else has to know for whom: the number of the GID in the GRH. */
+static void test_the_gid_that_a_mad_was_sent_to(void **state)
+{
+	struct program client = program(*state, "n0"), server = program(*state, "n1");
+	int c = enroll(&client, 0, 0, 0);
+
+	enroll(&server, VENDOR, 1 << IB_MGMT_METHOD_GET, 0);
+	for (uint8_t index = 0; index < NET_GIDS; index++) {
+		const uint8_t to[16] = {0xfe, 0x80, [14] = index, 11};
+		const uint8_t from[16] = {0xfe, 0x80, [14] = !index, 10};
+
+		record(c, 11, VENDOR, IB_MGMT_METHOD_GET, 1);
+		out.hdr.grh_present = 1;
+		out.hdr.gid_index = !index;
+		memcpy(out.hdr.gid, to, sizeof(to));
+		put(&client, &out, 256);
+		assert_int_equal(get(&server), sizeof(in.hdr) + 256);
+		assert_int_equal(in.hdr.grh_present, 1);
+		assert_int_equal(in.hdr.gid_index, index);
+		assert_memory_equal(in.hdr.gid, from, sizeof(from));
+	}
+	leave(&client);
+	leave(&server);
+}
+
 static void test_two_programs_with_one_tid(void **state)
 {
 	struct program a = program(*state, "n0"), b = program(*state, "n0");
@@ -838,6 +863,7 @@ int main(void)
 		CASE(test_many_requests_are_left_behind),
 		CASE(test_unplugged_while_agents_end),
 		CASE(test_request_and_response),
+		CASE(test_the_gid_that_a_mad_was_sent_to),
 		CASE(test_two_programs_with_one_tid),
 		CASE(test_timeout_is_a_record),
 		CASE(test_bad_records),

@@ -18,6 +18,7 @@
 #define NET_LATENCY_NS 10000
 #define NET_PACKET_NS 1000 /* a port sends one after the other */
 #define NET_RECEIVES 512
+#define NET_GIDS 2 /* of a port: fe80:: and its LID, fe80::100 and its LID */
 
 struct net;
 struct net_node;
@@ -272,6 +273,12 @@ static inline struct net_node *net_route(struct net_node *from, u16 dlid)
 	return NULL;
 }
 
+static inline int net_query_gid(struct ib_device *device, u32 port, int index, union ib_gid *gid)
+{
+	*gid = (union ib_gid){.raw = {0xfe, 0x80, [14] = (u8)index, [15] = (u8)net_of(device)->lid}};
+	return index < NET_GIDS ? 0 : -EINVAL;
+}
+
 static inline void net_send_one(struct ib_qp *qp, const struct ib_ud_wr *wr)
 {
 	const struct rdma_ah_attr *attr = &container_of(wr->ah, struct net_ah, ib)->attr;
@@ -288,6 +295,10 @@ static inline void net_send_one(struct ib_qp *qp, const struct ib_ud_wr *wr)
 	p->pkey_index = wr->pkey_index;
 	p->permissive = attr->dlid == IB_LID_PERMISSIVE;
 	p->has_grh = attr->ah_flags & IB_AH_GRH;
+	if (p->has_grh) {
+		p->grh.dgid = attr->grh.dgid;
+		net_query_gid(&node->ib, 1, attr->grh.sgid_index, &p->grh.sgid);
+	}
 	for (int i = 0; i < wr->wr.num_sge; i++) {
 		memcpy(to, (void *)(uintptr_t)wr->wr.sg_list[i].addr, wr->wr.sg_list[i].length);
 		to += wr->wr.sg_list[i].length;
@@ -372,7 +383,7 @@ static inline int net_query_device(struct ib_device *device, struct ib_device_at
 static inline int net_query_port(struct ib_device *device, u32 port, struct ib_port_attr *attr)
 {
 	*attr = (struct ib_port_attr){.state = IB_PORT_ACTIVE, .lid = net_of(device)->lid,
-				      .lmc = net_of(device)->lmc, .gid_tbl_len = 1,
+				      .lmc = net_of(device)->lmc, .gid_tbl_len = NET_GIDS,
 				      .pkey_tbl_len = 1, .sm_lid = net_of(device)->sm_lid, .phys_state = 5,
 				      .active_width = 2, .active_speed = 32,
 				      .port_cap_flags = net_of(device)->cap_mask, .max_mtu = IB_MTU_4096,
@@ -395,12 +406,6 @@ static inline int net_modify_port(struct ib_device *device, u32 port_num, int ma
 	net_of(device)->cap_mask |= modify->set_port_cap_mask;
 	net_of(device)->cap_mask &= ~modify->clr_port_cap_mask;
 	return 0;
-}
-
-static inline int net_query_gid(struct ib_device *device, u32 port, int index, union ib_gid *gid)
-{
-	*gid = (union ib_gid){.raw = {0xfe, 0x80, [15] = (u8)net_of(device)->lid}};
-	return index ? -EINVAL : 0;
 }
 
 static inline int net_query_pkey(struct ib_device *device, u32 port, u16 index, u16 *pkey)
