@@ -165,8 +165,8 @@ def public_copy():
     top = Path(tempfile.mkdtemp(prefix="softib-public-"))
     atexit.register(shutil.rmtree, top, ignore_errors=True)
     for folder, files in {
-            "bin": [BUILD / "bin" / name for name in ("softib", "softib-rsh", "softib-rpcrdma", "softibd",
-                                                      "softib-sm")],
+            "bin": [BUILD / "bin" / name for name in ("softib", "softib-rsh", "softib-rpcrdma", "softib-pvrdma",
+                                                      "softibd", "softib-sm")],
             "lib": [BUILD / "lib" / name for name in ("libibverbs.so.1", "libibumad.so.3",
                                                   "librdmacm.so.1", "libmnl.so.0", "libnl-3.so.200", "libsdp.so")],
             "interop": Path(__file__).parent.glob("*.py")}.items():

@@ -18,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PURE = ["wire", "transport", "agents", "fault", "progress", "routing", "cm", "scsi", "sdp", "srp", "nbd", "rpcrdma"]
+PURE = ["wire", "transport", "agents", "fault", "progress", "routing", "cm", "scsi", "sdp", "srp", "nbd", "rpcrdma", "pvrdma"]
 # what a pure object may leave undefined, besides symbols of pure layers; __cpu_model:
 # which instructions there are changes how fast it is, and nothing else; softib_guards: a
 # table in the object itself (transport/guard.h)
