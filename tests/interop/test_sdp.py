@@ -146,6 +146,9 @@ def test_a_peer_that_dies(pair):
     server = Server(pair, "serve_death")
     client = pair.start("n2", "python3", SIDE, "call_death", IPV4, Server.port, options=SDP)
     assert server.process.stdout.readline() == "connected\n"
+    for node in "n1", "n2":  # an end on each
+        assert pair.json("status", node)["protocols"]["sdp_connections"] == 1
+    assert "1 SDP connection\n" in pair.softib("status", "n2")
     kill(server.process)
     assert pair.finish(client) == "ended b''\n"
 

@@ -102,6 +102,14 @@ def test_the_status_counts_protocols(fabric):
     assert "1 SRP target (softib srp target list)" in out and "1 SRP session" in out, out
     assert fabric.json("status")["protocols"] == {
         "ipoib_interfaces": 0, "ethernet_interfaces": 0, "sdp_connections": 0, "srp_targets": 1, "srp_sessions": 1}
+    for node, has, has_not in ("n1", "1 SRP target", "session"), ("n2", "1 SRP session", "target "), ("n3", "n3", "SRP"):
+        out = fabric.softib("status", node)
+        assert has in out and has_not not in out and "subnet" not in out, out
+    fabric.softib("modprobe", "n2", "kdapl")
+    assert "kdapl" in fabric.softib("status", "n2") and "kdapl" not in fabric.softib("status", "n1")
+    fabric.softib("rmmod", "n2", "kdapl")
+    status, why = softib(fabric, "status", "n9")
+    assert status and "no node \"n9\" in this fabric" in why, why
 
 
 def test_nbd_clients_see_the_disks(fabric, disks):

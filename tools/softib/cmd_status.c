@@ -10,12 +10,27 @@
 
 #define FAULTS_SHOWN 5
 
-static error_t parse_common_only(int key, char *arg, struct argp_state *state)
+struct status_args {
+	struct common common;
+	const char *node; /* NULL: the fabric */
+};
+
+static error_t parse_status(int key, char *arg, struct argp_state *state)
 {
-	if (key != ARGP_KEY_INIT)
+	struct status_args *args = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = state->child_inputs[1] = &args->common;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (args->node)
+			argp_error(state, "expected one node at most");
+		args->node = arg;
+		return 0;
+	default:
 		return ARGP_ERR_UNKNOWN;
-	state->child_inputs[0] = state->child_inputs[1] = state->input;
-	return 0;
+	}
 }
 
 static const struct argp_child common_children[] = {
@@ -256,26 +271,62 @@ static void add_faults(struct json_object *status, const char *dir)
 	json_object_put(answer);
 }
 
+/* @st: the status; @modules: what is loaded into the node */
+static void print_node(struct json_object *st, struct json_object *modules, const char *node)
+{
+	const char *title = "modules";
+
+	print_line("node");
+	printf("%s\n", node);
+	print_protocols(member_of(st, "protocols"));
+	for (size_t i = 0; i < count_of(modules); i++) {
+		print_line(title);
+		printf("%s\n", text_of(item_of(modules, i), "name"));
+		title = "";
+	}
+}
+
+static int show_node(const char *dir, const struct status_args *args)
+{
+	struct json_object *ask = request("status"), *ask_modules = request("modules"), *answer, *modules;
+
+	request_text(ask, "node", args->node);
+	request_text(ask_modules, "node", args->node);
+	answer = client_call(dir, ask);
+	modules = client_call_quiet(dir, ask_modules);
+	if (answer && args->common.json)
+		print_json(answer);
+	else if (answer)
+		print_node(answer, member_of(modules, "modules"), args->node);
+	json_object_put(modules);
+	json_object_put(answer);
+	return answer ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int cmd_status(int argc, char **argv)
 {
 	static const struct argp argp = {
-		.parser = parse_common_only,
+		.parser = parse_status,
+		.args_doc = "[NODE]",
 		.children = common_children,
-		.doc = "Show the state of a fabric: its ports, subnet manager, fault rules and softibd.\v"
-		       "Examples:\n  softib status\n  softib status --fabric lab --json\n"};
-	struct common common = {0};
+		.doc = "Show the state of a fabric: its ports, subnet manager, fault rules and softibd; or of a "
+		       "node: which protocols and modules are in use there.\v"
+		       "Examples:\n  softib status\n  softib status n1\n  softib status --fabric lab --json\n"};
+	struct status_args args = {0};
 	struct json_object *answer;
 	char dir[PATH_MAX];
 
-	argp_parse(&argp, argc, argv, 0, NULL, &common);
-	if (place_choose(common.fabric, dir))
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	if (place_choose(args.common.fabric, dir))
 		return EXIT_FAILURE;
+	if (args.node)
+		return show_node(dir, &args);
 	answer = client_call(dir, request("status"));
 	if (!answer)
 		return EXIT_FAILURE;
 	add_manager(member_of(answer, "sm"), dir);
 	add_faults(answer, dir);
-	if (common.json)
+	if (args.common.json)
 		print_json(answer);
 	else
 		print_status(answer, dir);

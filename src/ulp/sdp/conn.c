@@ -203,6 +203,19 @@ void sdp_stats_get(const struct rt *rt, struct sdp_stats *stats)
 	*stats = fabric->stats;
 }
 
+u64 sdp_count(const struct rt *rt, const char *node)
+{
+	struct sdp_fabric *fabric = sdp_fabric(rt);
+	struct sdp_conn *c;
+	u64 num = 0;
+
+	if (!fabric)
+		return 0;
+	list_for_each_entry(c, &fabric->connections, node)
+		num += c->id && c->id->device && !strcmp(c->id->device->node_name, node);
+	return num;
+}
+
 void sdp_close_all(struct rt *rt)
 {
 	struct sdp_fabric *fabric = sdp_fabric(rt);

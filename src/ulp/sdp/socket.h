@@ -107,6 +107,8 @@ unsigned int sdp_move_all(struct rt *rt, const char *node);
 
 /** sdp_stats_get() - of the fabric whose loop is @rt; zeros if it had no socket */
 void sdp_stats_get(const struct rt *rt, struct sdp_stats *stats);
+/** sdp_count() - Return: how many connections have an end on the node @node; both ends count */
+u64 sdp_count(const struct rt *rt, const char *node);
 /** sdp_close_all() - when no socket is left: end all connections of the fabric whose loop is @rt,
  *  and forget its statistics */
 void sdp_close_all(struct rt *rt);
