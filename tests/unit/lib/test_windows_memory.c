@@ -436,8 +436,9 @@ static void a_handler_may_write(void **state)
 
 	needs_userfaultfd();
 	sigaction(SIGALRM, &act, &old);
+	num_signals = 0; /* before the first one can come */
 	setitimer(ITIMER_REAL, &often, NULL);
-	for (num_signals = 0; num_signals < 200;) {
+	while (num_signals < 200) {
 		struct extent x = moved(p, BYTES);
 
 		memory_take_back(&x);
