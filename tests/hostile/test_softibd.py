@@ -455,6 +455,17 @@ def send_fds_until_turned_away(fabric):
     return [keep] * most
 
 
+def may_send_a_descriptor(fabric):
+    """A new program. It is refused in the kernel while too many wait to be closed."""
+    raw = Raw(fabric)
+    with raw.sock, open(os.devnull, "rb") as sent:
+        try:
+            socket.send_fds(raw.sock, [bytes(40)], [sent.fileno()])
+        except PermissionError:
+            return False
+    return True
+
+
 def test_closes_without_end(shared):
     """A process sends descriptors whose closes wait, more than there are threads to close them, and others
     behind them: it is turned away before softibd has none left, and what others send is closed."""
@@ -471,6 +482,7 @@ def test_closes_without_end(shared):
             assert select.select([reading], [], [], PATIENCE)[0], "it is closed"
         os.close(reading)
     wait_until(lambda: len(os.listdir(f"/proc/{softibd_pid(shared)}/fd")) < 150, "all are closed")
+    wait_until(lambda: may_send_a_descriptor(shared), "who comes later may send descriptors")
 
 
 def test_connections_that_nobody_waits_for(shared):

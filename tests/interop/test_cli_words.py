@@ -75,7 +75,7 @@ WRONG_WORDS = [  # what can be told from the command line: 64
     (["up", "a", "b"], "one name only"),
     (["down", "../x"], "no name for a fabric"),
     (["status", "--fabric", "../x"], "no name for a fabric"),
-    (["status", "x"], "Too many arguments"),
+    (["status", "n1", "n2"], "expected one node at most"),
     (["exec", "n1"], "expected a node and a command"),
     (["link", "n1"], "no NODE:PORT"),
     (["link", "n1:1"], "up or down"),
