@@ -6,14 +6,15 @@ between the phases of a message: posting it, the server's poll that takes it,
 the client's poll that completes it; or, where each waits for an answer, the poll
 that takes one and the answer's post, and, of XRC, the polls that acknowledge it and take the
 acknowledgement. Each phase of some tens of batches is
-counted by itself; what most of them took is what it costs: in the others the
-engine's thread came in between, the more of them the busier the machine is.
+counted by itself; the least that several of them took is what it costs: in the others the
+engine's thread came in between, or had taken the bias of the engine's lock, the more of them
+the busier the machine is.
 """
 import re
 import statistics
 import subprocess
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 MESSAGES = 16  # of a batch: as in count.c
@@ -98,9 +99,9 @@ def count(fabric, build, tests=None):
 
 
 def usual(totals):
-    """What most batches took; when hardly two took the same, the median."""
-    mode = statistics.mode(totals)
-    return mode if totals.count(mode) > len(totals) / 3 else statistics.median_low(totals)
+    """The least of what a sixth of the batches or more took; when no so many took the same, the median."""
+    shared = [total for total, batches in Counter(totals).items() if 6 * batches >= len(totals)]
+    return min(shared, default=statistics.median_low(totals))
 
 
 def profile(fabric, build, test, lines=12):
