@@ -117,7 +117,7 @@ struct abi_lane_rx {
 	struct abi_lane *memory;
 	uint32_t head, released;
 	struct abi_cell whole; /* the data of a streamed cell */
-	alignas(16) uint8_t joined[ABI_SPLIT_BYTES + ABI_SPLIT_LINE]; /* a payload that was split */
+	uint8_t joined[ABI_SPLIT_BYTES + ABI_SPLIT_LINE]; /* a payload that was split */
 };
 
 static inline uint8_t abi_lane_lap(uint32_t position)
