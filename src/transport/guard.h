@@ -170,6 +170,17 @@ bool guard_fix(uintptr_t *pc, uintptr_t *sp, uintptr_t address, bool exists);
 		GUARD_PUT(type, t, put_);                                                      \
 	} while (0)
 
+/* Copy up to COPY_SHORT_BYTES; more, and memory that is gone, is left to the label "gone". */
+#define GUARD_SHORT(move, t, f, len)                                                           \
+	do {                                                                                   \
+		if (unlikely((len) > COPY_BRIEF_BYTES)) {                                      \
+			if ((len) > COPY_SHORT_BYTES)                                          \
+				goto gone;                                                     \
+			COPY_FIRST(move, t, f, len);                                           \
+		}                                                                              \
+		COPY_SHORT(move, t, f, len);                                                   \
+	} while (0)
+
 /** guard_load() - memcpy() from the program's memory, of a few bytes more often than not.
  *  Return: false: not all is there */
 static inline bool guard_load(void *to, const void *from, size_t len)
@@ -178,12 +189,7 @@ static inline bool guard_load(void *to, const void *from, size_t len)
 	const char *f = from;
 	size_t left = len;
 
-	if (unlikely(len > COPY_BRIEF_BYTES)) {
-		if (len > COPY_SHORT_BYTES)
-			goto gone;
-		COPY_FIRST(GUARD_GET_BYTES, t, f, left);
-	}
-	COPY_SHORT(GUARD_GET_BYTES, t, f, left);
+	GUARD_SHORT(GUARD_GET_BYTES, t, f, left);
 	return true;
 gone:
 	return guard_load_rest(to, from, len);
@@ -220,12 +226,7 @@ static inline void guard_store(void *to, const void *from, size_t len)
 	const char *f = from;
 	size_t left = len;
 
-	if (unlikely(len > COPY_BRIEF_BYTES)) {
-		if (len > COPY_SHORT_BYTES)
-			goto gone;
-		COPY_FIRST(GUARD_PUT_BYTES, t, f, left);
-	}
-	COPY_SHORT(GUARD_PUT_BYTES, t, f, left);
+	GUARD_SHORT(GUARD_PUT_BYTES, t, f, left);
 	return;
 gone:
 	guard_store_rest(to, from, len);
