@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "vmgate/gate.h"
+#include "wire/frame.h"
 
 #define FRAME_MAX 9216
 #define RECEIVES  128
@@ -74,7 +75,7 @@ static void on_frame(struct ev_loop *loop, ev_io *io, int events)
 
 		if (bytes < 0)
 			return;
-		if (bytes > FRAME_MAX || bytes < 14)
+		if (bytes > FRAME_MAX || bytes < WIRE_FRAME_MIN)
 			continue;
 		f->num_free--;
 		send_frame(f, slot, (uint32_t)bytes);

@@ -76,6 +76,7 @@ static void read_mac(struct argp_state *state, struct gate_options *opt, const c
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct gate_options *opt = state->input;
+	unsigned long port;
 	char *end;
 
 	switch (key) {
@@ -86,9 +87,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opt->device = arg;
 		break;
 	case 'p':
-		opt->port = (uint8_t)strtoul(arg, &end, 10);
-		if (!opt->port || *end)
+		port = strtoul(arg, &end, 10);
+		if (!port || port > UINT8_MAX || *end)
 			argp_error(state, "--port: \"%s\" is no port", arg);
+		opt->port = (uint8_t)port;
 		break;
 	case 'a':
 		read_mac(state, opt, arg);

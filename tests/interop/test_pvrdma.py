@@ -66,7 +66,7 @@ def test_a_port_has_one_guest(roce):
 
 def test_what_is_no_port_of_ethernet(pair):
     assert "pvrdma needs a port of Ethernet" in pair.run("n1", program(pair), "true", status=1)
-    for words, message in (((), "say how to start QEMU"), (("-p", "0", "true"), "is no port"),
+    for words, message in (((), "say how to start QEMU"), (("-p", "0", "true"), "is no port"), (("-p", "257", "true"), "is no port"),
                            (("-a", "53:00", "true"), "is no MAC address"), (("-d", "mlx5_0", "true"), "there is no adapter")):
         text = pair.run("n1", program(pair), *words, check=False)
         assert message in text, text
