@@ -435,16 +435,27 @@ def nested(slow):
     return outer
 
 
+def send_slow_ones(fabric, keep):
+    """The last copies of ten descriptors whose close waits. softibd is stopped until they are the last,
+    or we would be who waits; and once, since a signal ends the waiting."""
+    raw = keep.enter_context(Raw(fabric).sock)
+    slow = [nested(keep.enter_context(slow_to_close())) for _ in range(10)]
+    with stopped(softibd_pid(fabric)), contextlib.suppress(PermissionError):
+        for outer in slow:
+            socket.send_fds(raw, [bytes(40)], [outer.fileno()])
+            outer.close()
+
+
 def send_fds_until_turned_away(fabric):
     """Those of ten slow sockets, then others, by as many connections as it takes. Return: what has to be
     kept, as often as it took connections."""
     keep, most = contextlib.ExitStack(), 250
-    fds = [nested(keep.enter_context(slow_to_close())).detach() for _ in range(10)]
+    send_slow_ones(fabric, keep)
     for used in range(1, most):
         raw = Raw(fabric)
         try:
             for _ in range(50):
-                fd = fds.pop(0) if fds else os.dup(0)
+                fd = os.dup(0)
                 socket.send_fds(raw.sock, [bytes(40)], [fd])
                 os.close(fd)
                 raw.answer()
