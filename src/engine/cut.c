@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/private.h"
+#include "runtime/rt.h"
 #include "transport/guard.h"
 #include "wire/inet.h"
 
@@ -24,7 +25,19 @@ static bool has_ip(const uint8_t *datagram, size_t bytes)
 	       get_be16(datagram) == (wire_inet_is_v4(datagram + ENCAPSULATION) ? IPV4 : IPV6);
 }
 
-int eng_describe_cut(const struct eng_qp *qp, const struct ibv_send_wr *wr, struct tp_send_wr *out)
+/* Most queue pairs that may cut never do. */
+static bool has_header_memory(struct eng_qp *qp)
+{
+	const size_t bytes = tp_qp_header_bytes(qp->tp);
+
+	if (bytes) {
+		qp->header_memory = rt_alloc(bytes);
+		tp_qp_give_headers(qp->tp, qp->header_memory);
+	}
+	return qp->header_memory;
+}
+
+int eng_describe_cut(struct eng_qp *qp, const struct ibv_send_wr *wr, struct tp_send_wr *out)
 {
 	const uint8_t *header = wr->tso.hdr;
 	size_t bytes = wr->tso.hdr_sz, ip_bytes;
@@ -33,6 +46,8 @@ int eng_describe_cut(const struct eng_qp *qp, const struct ibv_send_wr *wr, stru
 	    wire_tcp_headers(header + ENCAPSULATION, bytes - ENCAPSULATION, &ip_bytes) !=
 		    bytes - ENCAPSULATION)
 		return -EINVAL;
+	if (!has_header_memory(qp))
+		return -ENOMEM;
 	out->header = header;
 	out->header_bytes = wr->tso.hdr_sz;
 	out->mss_bytes = wr->tso.mss;

@@ -108,7 +108,7 @@ static int describe_frame(const struct eng_qp *qp, struct tp_send_wr *out)
 										    0;
 }
 
-static int describe_datagram(const struct eng_qp *qp, const struct ibv_send_wr *wr,
+static int describe_datagram(struct eng_qp *qp, const struct ibv_send_wr *wr,
 			     struct tp_send_wr *out, const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
 	const struct tp_av *av;
@@ -132,7 +132,7 @@ static uint32_t max_sge(const struct eng_qp *qp, enum ibv_wr_opcode opcode)
 }
 
 /* Translate a request into the transport's form; its pieces are stored in @sge. */
-static int translate(const struct eng_qp *qp, const struct ibv_send_wr *wr,
+static int translate(struct eng_qp *qp, const struct ibv_send_wr *wr,
 		     const struct tp_av *(*av_of)(struct ibv_ah *ah), struct tp_send_wr *out,
 		     struct tp_sge sge[TP_MAX_SGE])
 {
@@ -366,7 +366,7 @@ int eng_post_register(struct eng_qp *qp, const struct eng_register *reg)
 }
 
 /* would all requests of a list be accepted? */
-static int check_list(const struct eng_qp *qp, const struct ibv_send_wr *wr,
+static int check_list(struct eng_qp *qp, const struct ibv_send_wr *wr,
 		      const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
 	uint32_t room = tp_qp_sq_free(qp->tp);

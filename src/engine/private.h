@@ -197,6 +197,7 @@ struct eng_qp {
 	struct wire_packet held;
 	unsigned held_port;
 	uint8_t *held_packet; /* WIRE_PACKET_MAX bytes, allocated when first needed */
+	void *header_memory;  /* tp_qp_give_headers(); allocated when first needed */
 	/* what was allocated; the QP and tp begin on a cache line in it */
 	void *memory;
 	struct eng_block tp_block, rq_block;
@@ -783,9 +784,9 @@ static inline bool eng_acks_wait(const struct engine *e)
 }
 
 /* cut.c */
-/** eng_describe_cut() - translate a request whose opcode is IBV_WR_TSO. 0; -EINVAL: @qp takes none, or
- *  its header is none of a TCP segment of IPoIB, or is longer or shorter than that */
-int eng_describe_cut(const struct eng_qp *qp, const struct ibv_send_wr *wr, struct tp_send_wr *out);
+/** eng_describe_cut() - translate a request whose opcode is IBV_WR_TSO. 0; -ENOMEM; -EINVAL: @qp takes
+ *  none, or its header is none of a TCP segment of IPoIB, or is longer or shorter than that */
+int eng_describe_cut(struct eng_qp *qp, const struct ibv_send_wr *wr, struct tp_send_wr *out);
 /** eng_finish_checksums() - compute the checksums of a datagram of IPoIB with TCP or UDP. Return:
  *  false: it is something else, and unchanged */
 bool eng_finish_checksums(uint8_t *datagram, size_t bytes);

@@ -289,8 +289,7 @@ static int alloc_parts(struct eng_qp *qp)
 
 	if (eng_has_tags(qp))
 		tpi.max_sge = MAX(tpi.max_sge, (uint32_t)ENG_TAG_SGES);
-	size = tp_qp_size(tpi.sq_depth + tpi.own_depth, tpi.max_sge, tpi.max_inline, max_rd,
-			  tpi.max_header);
+	size = tp_qp_size(tpi.sq_depth + tpi.own_depth, tpi.max_sge, tpi.max_inline, max_rd);
 	/* on failure eng_qp_free() frees what is there */
 	if ((!in->srq && eng_rq_init(&qp->rq, in->pd, in->max_recv_wr, in->max_recv_sge,
 				     &qp->rq_block, in->memory, ENG_QUEUE_RECV)) ||
@@ -454,6 +453,7 @@ void eng_qp_free(struct eng_qp *qp)
 {
 	eng_block_free(&qp->tp_block);
 	rt_free(qp->held_packet);
+	rt_free(qp->header_memory);
 	eng_block_free(&qp->rq_block);
 	eng_tag_qp_free(qp);
 	rt_free(qp->ee);

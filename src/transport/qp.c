@@ -26,18 +26,18 @@ static uint32_t ring_size(uint32_t depth)
 	return depth > 1 ? 1u << (32 - __builtin_clz(depth - 1)) : 1;
 }
 
-static uint32_t slot_bytes(uint32_t max_sge, uint32_t max_inline, uint32_t max_header)
+static uint32_t slot_bytes(uint32_t max_sge, uint32_t max_inline)
 {
 	uint32_t sges = max_sge * (uint32_t)sizeof(struct tp_sge);
-	uint32_t bytes = MAX(sges, max_inline) + max_header;
+	uint32_t bytes = MAX(sges, max_inline);
 
 	return bytes ? ALIGN_UP(bytes, 16u) : 16;
 }
 
 size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline,
-		  uint32_t max_dest_rd, uint32_t max_header)
+		  uint32_t max_dest_rd)
 {
-	size_t per_request = sizeof(struct tp_sqe) + slot_bytes(max_sge, max_inline, max_header) +
+	size_t per_request = sizeof(struct tp_sqe) + slot_bytes(max_sge, max_inline) +
 			     sizeof(struct tp_destination);
 
 	return sizeof(struct tp_qp) + ring_size(sq_depth) * per_request +
@@ -66,7 +66,7 @@ struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init)
 	sq->max_sge = init->max_sge;
 	sq->max_inline = init->max_inline;
 	sq->max_header = init->max_header;
-	sq->slot_bytes = slot_bytes(init->max_sge, init->max_inline, init->max_header);
+	sq->slot_bytes = slot_bytes(init->max_sge, init->max_inline);
 	/* parts in the order of their alignment */
 	sq->ring = (struct tp_sqe *)(qp + 1);
 	sq->slots = (uint8_t *)(sq->ring + size);
@@ -75,6 +75,16 @@ struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init)
 	sq->destinations = (struct tp_destination *)(qp->resp.res + init->max_dest_rd);
 	tp_qp_modify(qp, IBV_QPS_RESET, (mono_t){0});
 	return qp;
+}
+
+size_t tp_qp_header_bytes(const struct tp_qp *qp)
+{
+	return qp->sq.headers ? 0 : ((size_t)qp->sq.mask + 1) * qp->sq.max_header;
+}
+
+void tp_qp_give_headers(struct tp_qp *qp, void *memory)
+{
+	qp->sq.headers = memory;
 }
 
 struct tp_attr *tp_qp_attr(struct tp_qp *qp)
@@ -263,7 +273,7 @@ static bool inline_fits(const struct tp_qp *qp, const struct tp_send_wr *wr,
 /* Each packet is a message (9.8.3). */
 static bool cut_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr)
 {
-	return !(wr->flags & IBV_SEND_INLINE) && wr->mss_bytes && wr->header_bytes &&
+	return qp->sq.headers && !(wr->flags & IBV_SEND_INLINE) && wr->mss_bytes && wr->header_bytes &&
 	       wr->header_bytes <= qp->sq.max_header && wr->length_bytes &&
 	       wr->length_bytes <= TP_MAX_TSO_BYTES &&
 	       wr->header_bytes + (uint32_t)wr->mss_bytes <= tp_mtu(qp);

@@ -228,8 +228,8 @@ struct tp_sq {
 	uint32_t mask, depth, slot_bytes, max_sge, max_inline, own_depth, max_header;
 	uint32_t own; /* requests with TP_SEND_OWN in [tail, head) */
 	struct tp_sqe *ring;
-	uint8_t *slots; /* per request: its sge list or its inline data, when they are long; at its
-			   end, the header of one that is cut */
+	uint8_t *slots;	  /* per request: its sge list or its inline data, when they are long */
+	uint8_t *headers; /* per request: the header, if it is cut; NULL: tp_qp_give_headers() */
 	struct tp_destination *destinations; /* of TP_ADDRESSED */
 };
 
@@ -365,8 +365,7 @@ static inline uint8_t *tp_slot(const struct tp_qp *qp, uint32_t index, unsigned 
 /** tp_header() - where the header of the request @index is, which is cut (TP_OP_CUT) */
 static inline uint8_t *tp_header(const struct tp_qp *qp, uint32_t index)
 {
-	return qp->sq.slots + (size_t)((index & qp->sq.mask) + 1) * qp->sq.slot_bytes -
-	       qp->sq.max_header;
+	return qp->sq.headers + (size_t)(index & qp->sq.mask) * qp->sq.max_header;
 }
 
 /** tp_data() - tp_slot() of a request that is in the send queue */

@@ -312,10 +312,10 @@ struct tp_stats {
  * tp_qp_size() - bytes of memory a QP needs, for the caller to allocate
  * @sq_depth: send requests it can hold, its engine's own with them (power of two not required)
  * @max_sge, @max_inline: per request. @max_dest_rd: read/atomic resources,
- *  TP_MAX_DEST_RD at most. @max_header: of IBV_WR_TSO, as in struct tp_qp_init
+ *  TP_MAX_DEST_RD at most
  */
 size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline,
-		  uint32_t max_dest_rd, uint32_t max_header);
+		  uint32_t max_dest_rd);
 
 struct tp_qp_init {
 	enum tp_type type;
@@ -336,6 +336,12 @@ struct tp_qp_init {
 /** tp_qp_init() - lay a QP in @mem (tp_qp_size() bytes, 64-byte aligned), in
  *  state RESET. Return: the QP, whose memory stays the caller's. */
 struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init);
+
+/** tp_qp_header_bytes() - memory for tp_qp_give_headers(). 0: the QP has it, or needs none */
+size_t tp_qp_header_bytes(const struct tp_qp *qp);
+/** tp_qp_give_headers() - before the first IBV_WR_TSO is posted. @memory stays the caller's;
+ *  NULL: there is none, and the request is refused */
+void tp_qp_give_headers(struct tp_qp *qp, void *memory);
 
 /** tp_qp_attr() - the attributes, to be read and, by modify, written */
 struct tp_attr *tp_qp_attr(struct tp_qp *qp);

@@ -281,7 +281,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	memory = aligned_alloc(64, (tp_qp_size(SQ_DEPTH, 2, 64, 4, 0) + 63) & ~(size_t)63);
+	memory = aligned_alloc(64, (tp_qp_size(SQ_DEPTH, 2, 64, 4) + 63) & ~(size_t)63);
 	if (!memory)
 		abort();
 	make_regions(&w);

@@ -199,8 +199,7 @@ static void side_init(struct pair *p, enum pair_side_id id, const struct pair_op
 		.ops = &ops,
 		.ctx = s,
 	};
-	size_t size = tp_qp_size(init.sq_depth, init.max_sge, init.max_inline,
-				 init.max_dest_rd, init.max_header);
+	size_t size = tp_qp_size(init.sq_depth, init.max_sge, init.max_inline, init.max_dest_rd);
 
 	s->pair = p;
 	s->srq = o->srq;
@@ -213,6 +212,8 @@ static void side_init(struct pair *p, enum pair_side_id id, const struct pair_op
 	memcpy(s->memory, fresh_memory[id], PAIR_MEMORY);
 	memset(s->qp_memory, 0xa5, size);
 	s->qp = tp_qp_init(s->qp_memory, &init);
+	s->header_memory = malloc(tp_qp_header_bytes(s->qp));
+	tp_qp_give_headers(s->qp, s->header_memory);
 	set_attr(p, id, o);
 	tp_qp_modify(s->qp, IBV_QPS_INIT, p->now);
 	tp_qp_modify(s->qp, IBV_QPS_RTR, p->now);
@@ -242,6 +243,7 @@ void pair_free(struct pair *p)
 	for (unsigned i = 0; i < 2; i++) {
 		free(p->side[i].memory);
 		free(p->side[i].qp_memory);
+		free(p->side[i].header_memory);
 	}
 	free(p);
 }

@@ -58,7 +58,7 @@ struct pair_bind {
 
 struct pair_side {
 	struct tp_qp *qp;
-	void *qp_memory;
+	void *qp_memory, *header_memory;
 	uint8_t *memory; /* PAIR_MEMORY bytes at PAIR_IOVA */
 	uint32_t key;
 	bool key_revoked;
