@@ -2,6 +2,7 @@
 /* Memory, with a switch that makes the Nth allocation fail, and a count. */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "runtime/rt.h"
 
@@ -40,6 +41,22 @@ void rt_free(void *p)
 	if (p)
 		atomic_fetch_sub_explicit(&balance, 1, memory_order_relaxed);
 	free(p);
+}
+
+void *rt_alloc_pages(size_t bytes)
+{
+	void *p;
+
+	if (must_fail())
+		return NULL;
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p == MAP_FAILED ? NULL : counted(p);
+}
+
+void rt_free_pages(void *p, size_t bytes)
+{
+	munmap(p, bytes);
+	atomic_fetch_sub_explicit(&balance, 1, memory_order_relaxed);
 }
 
 int64_t rt_alloc_balance(void)

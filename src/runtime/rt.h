@@ -108,6 +108,14 @@ void *rt_zalloc(size_t size);
 /** rt_alloc() - the same with any contents, for a buffer that is filled at once */
 void *rt_alloc(size_t size);
 void rt_free(void *p);
+/** rt_alloc_pages() - zeroed memory of its own pages, which are the system's again when it is freed:
+ *  for much that is needed for a while. NULL: no memory, or rt_fail_alloc() */
+void *rt_alloc_pages(size_t bytes);
+/** rt_free_pages() - @bytes: as they were allocated */
+void rt_free_pages(void *p, size_t bytes);
+/** rt_trim_later() - much has been freed: give the pages that are free within the heap to the system, once
+ *  the program has had a quiet second for more of it */
+void rt_trim_later(struct rt *rt);
 /** rt_fail_alloc() - let the @nth allocation from now fail; 0 is never */
 void rt_fail_alloc(uint64_t nth);
 /** rt_alloc_balance() - Return: the number of allocations that are not freed yet */

@@ -17,6 +17,7 @@ struct rt {
 	struct rt_trace trace; /* first: rt_trace() */
 	struct list_head work;
 	struct rt_timer *first_timer; /* the root of the heap: see timers.c */
+	struct rt_timer trim;	      /* armed: rt_trim_later() was called */
 	uint64_t next_serial;	      /* of the next timer that is armed */
 	mono_t (*now)(struct rt *rt);
 	uint32_t (*random)(struct rt *rt);

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Deferred work, timers and pollers: the parts of struct rt that need no OS. */
+#include <malloc.h>
+
 #include "runtime/posix/rt_posix.h"
 #include "runtime/rt_private.h"
 
+#define TRIM_NS NSEC_PER_SEC
+
+static void trim(struct rt_timer *timer)
+{
+	malloc_trim(0);
+}
+
 void rt_init(struct rt *rt)
 {
+	rt_timer_init(rt, &rt->trim, trim);
 	INIT_LIST_HEAD(&rt->work);
 	INIT_LIST_HEAD(&rt->pollers);
 	INIT_LIST_HEAD(&rt->trace.sources);
@@ -218,6 +228,11 @@ void rt_fire_timers(struct rt *rt, mono_t now)
 		rt_timer_disarm(timer);
 		timer->fn(timer);
 	}
+}
+
+void rt_trim_later(struct rt *rt)
+{
+	rt_timer_arm(&rt->trim, mono_add(rt_now(rt), TRIM_NS));
 }
 
 /* --- pollers --- */

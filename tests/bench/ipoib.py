@@ -168,7 +168,7 @@ class Idle:
         for net in ("host", "node"):
             with Fabric(TOPOLOGY, sm="none", up_args=("--net", net)) as fabric:
                 pid = int((fabric.dir / "pid").read_text())
-                manager = fabric.start("n1", "softib-sm", stdout=subprocess.DEVNULL)
+                manager = fabric.start("n1", "softib-sm", "--ipoib", stdout=subprocess.DEVNULL)
                 fabric.softib("wait", "--fabric", "t")
                 if net == "node":
                     time.sleep(SETTLE_S)

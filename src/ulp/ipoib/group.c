@@ -51,6 +51,11 @@ static void arm(struct ipoib_group *g, unsigned int ms)
 		     mono_add(rt_now(g->ipoib->device->rt), ms * NSEC_PER_MSEC));
 }
 
+static void send_waiting(struct ipoib_waiting *w, struct ipoib_send *s)
+{
+	ipoib_post(s, container_of(w, struct ipoib_group, waiting)->ah, IB_MULTICAST_QPN);
+}
+
 static void drop_waiting(struct ipoib_group *g)
 {
 	struct ipoib_send *s;
@@ -68,6 +73,7 @@ static void detach(struct ipoib_group *g)
 		ib_detach_mcast(g->ipoib->qp, &g->mgid,
 				be16_to_cpu(g->membership->rec.mlid));
 	g->attached = false;
+	ipoib_hold(&g->waiting);
 	if (g->ah)
 		ib_destroy_ah(g->ah);
 	g->ah = NULL;
@@ -129,14 +135,12 @@ static int take_part(struct ipoib_group *g, const struct ib_sa_mcmember_rec *rec
 static void is_joined(struct ipoib_group *g)
 {
 	struct ipoib *p = g->ipoib;
-	struct ipoib_send *s;
 
 	g->retry_ms = RETRY_FIRST_MS;
 	g->used = true;
 	if (!g->member)
 		arm(g, SENDER_LIFE_MS);
-	while ((s = ipoib_wait_end(&g->waiting)))
-		ipoib_post(s, g->ah, IB_MULTICAST_QPN);
+	ipoib_release(p, &g->waiting);
 	if (g != p->broadcast)
 		return;
 	make_standing(p);
@@ -231,7 +235,7 @@ static struct ipoib_group *make(struct ipoib *p, const union ib_gid *mgid, bool 
 	g->mgid = *mgid;
 	g->member = member;
 	g->retry_ms = RETRY_FIRST_MS;
-	INIT_LIST_HEAD(&g->waiting.sends);
+	ipoib_waiting_init(&g->waiting, send_waiting);
 	rt_timer_init(p->device->rt, &g->timer, tick);
 	list_add_tail(&g->node, &p->groups);
 	return g;
@@ -295,7 +299,7 @@ void ipoib_send_to_group(struct ipoib *p, const struct in6_addr *group,
 	}
 	if (is_new)
 		g = make(p, &mgid, false);
-	if (g && g->ah) {
+	if (g && g->ah && !g->waiting.num) {
 		g->used = true;
 		ipoib_post(s, g->ah, IB_MULTICAST_QPN);
 		return;

@@ -90,6 +90,7 @@ static void drop_path(struct ipoib_neighbour *n)
 		ib_sa_cancel_query(n->query->id, n->query->query);
 		n->query = NULL;
 	}
+	ipoib_hold(&n->waiting);
 	ipoib_conn_close(&n->user);
 	if (n->ah)
 		ib_destroy_ah(n->ah);
@@ -168,6 +169,8 @@ static void tick(struct rt_timer *timer)
 	arm(n, ASK_MS);
 }
 
+static void send_waiting(struct ipoib_waiting *w, struct ipoib_send *s);
+
 static struct ipoib_neighbour *make(struct ipoib *p, const struct in6_addr *ip)
 {
 	struct ipoib_neighbour *n =
@@ -177,7 +180,7 @@ static struct ipoib_neighbour *make(struct ipoib *p, const struct in6_addr *ip)
 		return NULL;
 	n->ipoib = p;
 	n->ip = *ip;
-	INIT_LIST_HEAD(&n->waiting.sends);
+	ipoib_waiting_init(&n->waiting, send_waiting);
 	rt_timer_init(p->device->rt, &n->timer, tick);
 	list_add(&n->node, bucket(p, ip));
 	p->num_neighbours++;
@@ -211,12 +214,9 @@ static void send_on(struct ipoib_neighbour *n, struct ipoib_send *s)
 		ipoib_post(s, n->ah, n->link.qpn);
 }
 
-static void send_waiting(struct ipoib_neighbour *n)
+static void send_waiting(struct ipoib_waiting *w, struct ipoib_send *s)
 {
-	struct ipoib_send *s;
-
-	while ((s = ipoib_wait_end(&n->waiting)))
-		send_on(n, s);
+	send_on(container_of(w, struct ipoib_neighbour, waiting), s);
 }
 
 void ipoib_neighbour_connected(struct ipoib_conn_user *user, bool up, bool refused)
@@ -225,7 +225,7 @@ void ipoib_neighbour_connected(struct ipoib_conn_user *user, bool up, bool refus
 
 	n->refused = refused;
 	if (up || refused)
-		send_waiting(n);
+		ipoib_release(n->ipoib, &n->waiting);
 	else
 		ask_path(n); /* and connect anew */
 }
@@ -265,7 +265,7 @@ static void have_path(struct ipoib_neighbour *n, const struct sa_path_rec *path)
 	n->announce = false;
 	connect_to(n, path);
 	if (!is_connecting(n))
-		send_waiting(n);
+		ipoib_release(p, &n->waiting);
 }
 
 static void path_answered(int status, struct sa_path_rec *path, unsigned int num,
@@ -331,7 +331,7 @@ static void have_link(struct ipoib_neighbour *n, const struct ipoib_link *link)
 
 static bool is_ready(const struct ipoib_neighbour *n)
 {
-	return n->state == READY && !is_connecting(n);
+	return n->state == READY && !is_connecting(n) && !n->waiting.num;
 }
 
 void ipoib_send_to(struct ipoib *p, const struct in6_addr *ip, struct ipoib_send *s)

@@ -27,7 +27,7 @@
 #define IPOIB_BROADCAST_SCOPE 2 /* link-local */
 #define IPOIB_ADDRESSES_MAX   16
 #define IPOIB_BUCKETS	      64 /* of neighbours */
-#define IPOIB_RECEIVES_FIRST  6	 /* doubled whenever half of them are used at once */
+#define IPOIB_RECEIVES_FIRST  3	 /* two pages; doubled whenever half of them are used at once */
 #define IPOIB_RECEIVES_KNOWN  32 /* when there is a neighbour */
 #define IPOIB_RECEIVES_MOST   127 /* the ring of the queue pair has one more */
 #define IPOIB_SENDS_MOST      56  /* with the first receives, a completion queue of 64 */
@@ -62,16 +62,25 @@ struct ipoib_conn_user {
 	struct ipoib_conn *conn; /* NULL: it has none */
 };
 
-/** struct ipoib_waiting - sends for whose destination something is asked */
+/** struct ipoib_waiting - sends for whose destination something is asked, or that have no room yet */
 struct ipoib_waiting {
 	struct list_head sends;
 	unsigned int num;
+	struct list_head released_node; /* in it: ipoib_release() was called, and some wait for room */
+	void (*send)(struct ipoib_waiting *w, struct ipoib_send *s);
+};
+
+/** struct ipoib_receives - the memory of receives that were added together, which lie behind it */
+struct ipoib_receives {
+	size_t bytes;	  /* in all */
+	unsigned int num; /* that are not dropped */
 };
 
 /** struct ipoib_receive - a buffer in the receive queue */
 struct ipoib_receive {
 	struct ib_cqe cqe;
 	struct ipoib *ipoib;
+	struct ipoib_receives *block; /* that it is part of */
 	struct list_head node;
 	u32 bytes; /* of @grh and @frame */
 	u8 grh[sizeof(struct ib_grh)];
@@ -137,6 +146,7 @@ struct ipoib {
 	struct ipoib_link own;
 	struct rt_work drain;
 	struct list_head receives, spare_sends;
+	struct list_head released; /* struct ipoib_waiting */
 	u8 *spare_frame; /* for ipoib_send_enlarge(); NULL: there is none */
 	unsigned int num_receives, want_receives, num_kept; /* receives; kept: ipoib_received() */
 	unsigned int num_sends, num_waiting, num_free_sends;
@@ -180,6 +190,12 @@ void ipoib_queue_poll(struct ipoib *p);
 int ipoib_queue_moderate(struct ipoib *p);
 /** ipoib_sends_left() - how many more may be under way; those that wait do not count */
 unsigned int ipoib_sends_left(const struct ipoib *p);
+/** ipoib_waiting_init() - @send: takes what may leave, in order, and consumes it */
+void ipoib_waiting_init(struct ipoib_waiting *w, void (*send)(struct ipoib_waiting *w, struct ipoib_send *s));
+/** ipoib_release() - the destination is known: send what waits in @w, as soon as there is room */
+void ipoib_release(struct ipoib *p, struct ipoib_waiting *w);
+/** ipoib_hold() - it is not known any more */
+void ipoib_hold(struct ipoib_waiting *w);
 /** ipoib_wait() - let it wait in @w. Return: false: too many do, or @w is NULL; dropped */
 bool ipoib_wait(struct ipoib_waiting *w, struct ipoib_send *s);
 /** ipoib_wait_end() - Return: the first that waits, and waits no longer; NULL: none does */

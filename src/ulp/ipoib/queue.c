@@ -25,6 +25,22 @@ unsigned int ipoib_sends_left(const struct ipoib *p)
 	return IPOIB_SENDS_MOST - MIN(busy, (unsigned int)IPOIB_SENDS_MOST);
 }
 
+/* What waits keeps no memory beyond its packet: when the hosts of a fabric appear, much does. Return: @s,
+ * or what replaces it */
+static struct ipoib_send *fitting(struct ipoib_send *s)
+{
+	const size_t bytes = sizeof(*s) + s->bytes;
+	struct ipoib_send *small = s->frame == s->small && s->bytes < s->room / 2 ? rt_alloc(bytes) : NULL;
+
+	if (!small)
+		return s;
+	memcpy(small, s, bytes);
+	small->frame = small->small;
+	small->room = (unsigned int)s->bytes - IPOIB_ENCAP_BYTES;
+	rt_free(s);
+	return small;
+}
+
 bool ipoib_wait(struct ipoib_waiting *w, struct ipoib_send *s)
 {
 	struct ipoib *p = s->ipoib;
@@ -34,6 +50,7 @@ bool ipoib_wait(struct ipoib_waiting *w, struct ipoib_send *s)
 		ipoib_send_free(s);
 		return false;
 	}
+	s = fitting(s);
 	list_add_tail(&s->node, &w->sends);
 	w->num++;
 	p->num_waiting++;
@@ -50,7 +67,38 @@ struct ipoib_send *ipoib_wait_end(struct ipoib_waiting *w)
 	list_del(&s->node);
 	w->num--;
 	s->ipoib->num_waiting--;
+	if (!w->num)
+		ipoib_hold(w);
 	return s;
+}
+
+void ipoib_waiting_init(struct ipoib_waiting *w, void (*send)(struct ipoib_waiting *w, struct ipoib_send *s))
+{
+	INIT_LIST_HEAD(&w->sends);
+	INIT_LIST_HEAD(&w->released_node);
+	w->send = send;
+}
+
+void ipoib_hold(struct ipoib_waiting *w)
+{
+	list_del_init(&w->released_node);
+}
+
+/* Many destinations may become known at once, with more to send than the completion queue has room for. */
+static void send_released(struct ipoib *p)
+{
+	while (!list_empty(&p->released) && ipoib_sends_left(p)) {
+		struct ipoib_waiting *w = list_first_entry(&p->released, struct ipoib_waiting, released_node);
+
+		w->send(w, ipoib_wait_end(w));
+	}
+}
+
+void ipoib_release(struct ipoib *p, struct ipoib_waiting *w)
+{
+	if (w->num && list_empty(&w->released_node))
+		list_add_tail(&w->released_node, &p->released);
+	send_released(p);
 }
 
 struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
@@ -231,24 +279,40 @@ static int post_receive(struct ipoib *p, struct ipoib_receive *r)
 	return ib_post_recv(p->qp, &wr, NULL);
 }
 
+/* Return: was it posted? */
+static bool add_receive(struct ipoib *p, struct ipoib_receives *block, struct ipoib_receive *r)
+{
+	r->ipoib = p;
+	r->block = block;
+	r->bytes = (u32)(sizeof(r->grh) + IPOIB_ENCAP_BYTES + p->room);
+	r->cqe.done = received;
+	if (post_receive(p, r))
+		return false;
+	list_add_tail(&r->node, &p->receives);
+	p->num_receives++;
+	block->num++;
+	return true;
+}
+
 /* Before the broadcast group has told its MTU nothing is received. */
 static void add_receives(struct ipoib *p)
 {
-	while (p->mtu && p->num_receives < p->want_receives) {
-		struct ipoib_receive *r = rt_zalloc(sizeof(*r) + IPOIB_ENCAP_BYTES + p->room);
+	const size_t each = ALIGN_UP(sizeof(struct ipoib_receive) + IPOIB_ENCAP_BYTES + p->room,
+				     _Alignof(struct ipoib_receive));
+	const unsigned int num = p->mtu && p->num_receives < p->want_receives ?
+					 p->want_receives - p->num_receives :
+					 0;
+	const size_t bytes = sizeof(struct ipoib_receives) + num * each;
+	struct ipoib_receives *block = num ? rt_alloc_pages(bytes) : NULL;
+	u8 *at = (u8 *)(block + 1);
 
-		if (!r)
-			return;
-		r->ipoib = p;
-		r->bytes = (u32)(sizeof(r->grh) + IPOIB_ENCAP_BYTES + p->room);
-		r->cqe.done = received;
-		if (post_receive(p, r)) {
-			rt_free(r);
-			return;
-		}
-		list_add_tail(&r->node, &p->receives);
-		p->num_receives++;
-	}
+	if (!block)
+		return;
+	block->bytes = bytes;
+	for (unsigned int i = 0; i < num && add_receive(p, block, (void *)at); i++)
+		at += each;
+	if (!block->num)
+		rt_free_pages(block, bytes);
 }
 
 int ipoib_queue_set_mtu(struct ipoib *p, int bytes)
@@ -275,9 +339,12 @@ int ipoib_queue_set_mtu(struct ipoib *p, int bytes)
 
 static void drop_receive(struct ipoib_receive *r)
 {
+	struct ipoib_receives *block = r->block;
+
 	list_del(&r->node);
 	r->ipoib->num_receives--;
-	rt_free(r);
+	if (!--block->num)
+		rt_free_pages(block, block->bytes);
 }
 
 static void repost(struct ipoib_receive *r)
@@ -415,6 +482,7 @@ static void drain_cq(struct ipoib *p, unsigned int budget)
 			budget -= MIN(budget, (unsigned int)n);
 			if (!budget) {
 				grow_receives(p, used);
+				send_released(p);
 				rt_work_queue(p->device->rt, &p->drain);
 				return;
 			}
@@ -422,6 +490,7 @@ static void drain_cq(struct ipoib *p, unsigned int budget)
 	} while (ib_req_notify_cq(p->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) >
 		 0);
 	grow_receives(p, used);
+	send_released(p);
 }
 
 static void comp_handler(struct ib_cq *cq, void *cq_context)
@@ -532,6 +601,7 @@ void ipoib_queue_init(struct ipoib *p)
 	INIT_LIST_HEAD(&p->receives);
 	p->room = IPOIB_MTU;
 	INIT_LIST_HEAD(&p->spare_sends);
+	INIT_LIST_HEAD(&p->released);
 	rt_work_init(&p->drain, drain_work);
 }
 
@@ -596,6 +666,7 @@ static void repost_first(struct ipoib *p)
 		ret = ipoib_queue_moderate(p);
 	if (ret)
 		rt_work_queue(p->device->rt, &p->restart);
+	rt_trim_later(p->device->rt);
 }
 
 /* When the hosts of a fabric appear, they all tell it to all others, and receives multiply. */

@@ -58,6 +58,8 @@ static int count_group(void *ctx, const union ib_gid *mgid, bool send_only, bool
 	return 0;
 }
 
+#define SENDS_MOST 56 /* with the receives, what the completion queue has room for */
+
 static int groups(void)
 {
 	int n = 0;
@@ -120,6 +122,53 @@ static void nobody_answers_and_the_host_hears_it(void **state)
 	assert_int_equal(stats()->tx_dropped, 1);
 	assert_host_hears_unreachable();
 	assert_int_equal(host_hears(packet), 0);
+}
+
+/* Whatever the number of their packets, no more are under way than the completion queue has room for;
+ * the rest follows in order. */
+static void many_destinations_become_known_at_once(void **state)
+{
+	const int each = 12, hosts = 8, all = each * hosts;
+	u8 last = 0;
+
+	for (int i = 0; i < all; i++) {
+		u8 number = (u8)i;
+		char to[16];
+
+		snprintf(to, sizeof(to), "10.0.0.%d", 2 + i % hosts);
+		host_sends_packet("10.0.0.1", to, IPPROTO_UDP, &number, 1);
+	}
+	bench.hold = true;
+	bench.num_sent = 0;
+	for (int i = 0; i < hosts; i++) {
+		struct ipoib_link link = peer;
+		char ip[16];
+
+		link.qpn += (u32)i;
+		snprintf(ip, sizeof(ip), "10.0.0.%d", 2 + i);
+		arp(IPOIB_REPLY, &link, ip, "10.0.0.1");
+	}
+	assert_in_range(bench.num_sent, 1, SENDS_MOST);
+	host_sends_packet("10.0.0.1", "10.0.0.2", IPPROTO_UDP, (u8[]){(u8)all}, 1);
+	while (bench.num_held) {
+		const int before = bench.num_sent;
+
+		bench_release(bench_qp(), IB_WC_SUCCESS);
+		bench.hold = true;
+		run_ms(1);
+		rt_sim_look(net->rt); /* the last packet was left to the host */
+		assert_in_range(bench.num_sent - before, 0, SENDS_MOST);
+	}
+	assert_int_equal(bench.num_sent, all + 1);
+	for (int i = 0; i < bench.num_sent; i++)
+		if (bench.sent[i].qpn == peer.qpn) {
+			const u8 number = bench.sent[i].at[bench.sent[i].bytes - 1];
+
+			assert_true(number >= last);
+			last = number;
+		}
+	assert_int_equal(last, all);
+	assert_int_equal(stats()->tx_dropped, 0);
 }
 
 static void packets_that_wait_are_bounded(void **state)
@@ -837,6 +886,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		OPEN(a_packet_waits_for_address_and_path),
+		OPEN(many_destinations_become_known_at_once),
 		OPEN(a_lost_reply_is_asked_for_again),
 		OPEN(nobody_answers_and_the_host_hears_it),
 		OPEN(packets_that_wait_are_bounded),
