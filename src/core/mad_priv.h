@@ -28,8 +28,8 @@
 #include "runtime/rt.h"
 #include "runtime/tree.h"
 
-#define MAD_SEND_WRS 16	    /* the most sends posted to one QP; further ones are in its backlog */
-#define MAD_RECV_WRS 39	    /* the most receives posted to one QP; with the sends, they fit in a CQ of 63 */
+#define MAD_SEND_WRS 24	    /* the most sends posted to one QP; further ones are in its backlog */
+#define MAD_RECV_WRS 39	    /* the most receives posted to one QP; with the sends, they fill a CQ of 63 */
 #define MAD_RECV_INITIAL 16 /* receives of a quiet port, as many as the adapter delivers in a turn
 			       (HCA_RX_TURN); a busy port has more */
 #define MAD_RECV_QUIET_NS (10 * NSEC_PER_SEC)

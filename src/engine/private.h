@@ -192,7 +192,6 @@ struct eng_qp {
 	bool has_alternate;
 	bool awaits_migration; /* every packet is shown to eng_path_watch() */
 	bool migration_refused; /* the peer's migration was refused, and the event was raised */
-	struct tp_sge srq_sge[TP_MAX_SGE]; /* pieces of the receive taken from the SRQ */
 	/* --- the packet that waits for room in the link (held_bytes) --- */
 	struct wire_packet held;
 	unsigned held_port;
@@ -201,6 +200,9 @@ struct eng_qp {
 	/* what was allocated; the QP and tp begin on a cache line in it */
 	void *memory;
 	struct eng_block tp_block, rq_block;
+	/* TP_MAX_SGE: pieces of the receive taken from an SRQ, or from another QP by an EE context; none
+	 * where all receives are of the QP's own queue */
+	struct tp_sge srq_sge[];
 };
 
 #define ENG_PUT_CLASSES 4 /* classes of payload lengths: from 4, 8, 16 and 32 KiB */

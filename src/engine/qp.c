@@ -245,10 +245,17 @@ static void leave_tables(struct engine *e, struct eng_qp *qp)
 		e->special[qp->init.port_num * 2 + qp->init.qpn] = NULL;
 }
 
-/* on cache lines of its own */
-static struct eng_qp *alloc_qp(void)
+/* Does it take receives that are not in a queue of its own? */
+static bool shares_receives(const struct eng_qp_init *in)
 {
-	void *memory = rt_zalloc(sizeof(struct eng_qp) + CACHE_LINE);
+	return in->srq || in->is_ee || in->type == IBV_QPT_XRC_RECV;
+}
+
+/* on cache lines of its own */
+static struct eng_qp *alloc_qp(const struct eng_qp_init *in)
+{
+	const size_t sges = shares_receives(in) ? TP_MAX_SGE * sizeof(struct tp_sge) : 0;
+	void *memory = rt_zalloc(sizeof(struct eng_qp) + sges + CACHE_LINE);
 	struct eng_qp *qp;
 
 	if (!memory)
@@ -338,7 +345,7 @@ int eng_qp_prepare(struct engine *e, const struct eng_qp_init *init, struct eng_
 
 	if (!init_is_sound(e, init))
 		return -EINVAL;
-	qp = alloc_qp();
+	qp = alloc_qp(init);
 	if (!qp)
 		return -ENOMEM;
 	qp->engine = e;
