@@ -534,6 +534,9 @@ static void a_connection_is_stopped(void **state)
 	post_send(&rd, 0, NOBODY, 3, 8);
 	pass_time(&rd);
 	expect_empty(&rd.w->a);
+	to_state(rd.qp[1], IBV_QPS_SQD); /* it has begun nothing that it would have to end */
+	assert_int_equal(rd.w->a.async_events, 2);
+	to_rts_again(rd.qp[1]);
 	to_rts_again(rd.ee[0]);
 	run(rd.w);
 	expect_wc(&rd.w->a, A2, 2, IBV_WC_SUCCESS);
