@@ -41,9 +41,9 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 				    IB_DEVICE_N_NOTIFY_CQ | IB_DEVICE_MEM_MGT_EXTENSIONS |
 				    IB_DEVICE_UD_IP_CSUM | IB_DEVICE_UD_TSO |
 				    IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_ATOMIC_WRITE,
-		.max_send_sge = TP_MAX_SGE - 2,
-		.max_recv_sge = TP_MAX_SGE - 2,
-		.max_sge_rd = TP_MAX_SGE - 2,
+		.max_send_sge = TP_MAX_SGE,
+		.max_recv_sge = TP_MAX_SGE,
+		.max_sge_rd = TP_MAX_SGE,
 		.max_cq = 65536,
 		.max_cqe = 4194303,
 		.max_mr = 1 << 20,
@@ -62,7 +62,7 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 		.max_ah = 1 << 20,
 		.max_srq = 65536,
 		.max_srq_wr = 32768,
-		.max_srq_sge = TP_MAX_SGE - 2,
+		.max_srq_sge = TP_MAX_SGE,
 		.max_pkeys = ABI_PKEYS,
 		.local_ca_ack_delay = 15, /* 134 ms: a program may not be scheduled for so long */
 		.odp_caps = {.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT,

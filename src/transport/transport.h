@@ -77,7 +77,7 @@ struct tp_bind {
 /* of a packet: pages are no smaller than the largest packet (tp_ops.mem()), so that each piece
  * of a request's memory is on two at most */
 #define TP_MAX_PIECES (2 * TP_MAX_SGE)
-#define TP_MAX_INLINE 512
+#define TP_MAX_INLINE 1024
 /* of IBV_WR_TSO: the header that each packet begins with, and the payload, whose packets a segment
  * counts and whose memory TP_MAX_PIECES pieces describe */
 #define TP_MAX_TSO_HEADER 192

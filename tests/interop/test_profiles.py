@@ -42,7 +42,7 @@ NUMBERS = {"max_qp": 260, "max_cq": 40, "max_mr": 40, "max_pd": 30, "max_mw": 20
            "max_total_mcast_qp_attach": 18, "max_res_rd_atom": 250,
            "max_sge_rd": 20}  # fewer than max_sge, which is reached first otherwise
 SHIPPED = ["connectx3", "connectx5", "connectx7", "rxe", "efa-like", "max"]
-OWN_INLINE = 512
+OWN_INLINE = 1024
 
 
 @pytest.mark.parametrize("profile, layer", [(name, "infiniband") for name in SHIPPED] +
@@ -62,18 +62,16 @@ def test_each_limit_is_allowed_and_one_more_is_not(home, profile, layer):
     assert int(done.stdout.split()[0]) > 50
 
 
-# sizes are what programs meet; of objects, softib has fewer than some adapters
+# sizes are all the adapter's; of objects, softib has fewer than some adapters
 NUMBERS_THAT_ARE_LESS = {"max_cq", "max_mr", "max_pd", "max_mw", "max_mcast_grp", "max_total_mcast_qp_attach",
                          "max_ah", "max_srq"}
-SIZES_THAT_ARE_LESS = {"connectx3": {"max_sge", "max_srq_sge"}, "connectx5": {"max_srq_sge", "max_inline_data"},
-                       "connectx7": {"max_srq_sge", "max_inline_data"}, "rxe": {"max_sge", "max_sge_rd"}}
 
 
 @pytest.mark.parametrize("profile", SHIPPED)
 def test_what_a_profile_does_not_reach(home, profile):
     said = softib(home, "run", "--hca-profile", profile, "--sm", "none", "--", "true").stderr
     less = set(re.findall(r"(max_\w+) \d+ \(of", said))
-    assert less - NUMBERS_THAT_ARE_LESS == SIZES_THAT_ARE_LESS.get(profile, set()), said
+    assert less <= NUMBERS_THAT_ARE_LESS, said
 
 
 def test_sizes_that_no_profile_names(home):
