@@ -101,6 +101,7 @@ replay: tests
 
 # The tree built for arm64, its unit tests by qemu-user: docs/TESTING.md.
 check-arm64:
+	@tools/dev/deps build arm64
 	@tools/dev/arm64 build-arm64
 
 lint: all
