@@ -435,16 +435,22 @@ static void a_suspended_message_goes_away(void **state)
 }
 
 /* RD QPs share a receive queue; a completion says by which EE context the message came. */
+/* It has a protection domain of its own, in which the memory of its receives is. */
 static void a_shared_receive_queue(void **state)
 {
+	enum { PD = 2, KEY = 0x201 };
 	struct rd rd = begin();
-	struct ibv_sge sge = {(uintptr_t)rd.w->b.memory + 0x8000, 4096, 0x101};
+	const struct eng_mr_attr mr = {.key = KEY, .pd = PD, .addr = rd.w->b.memory,
+				       .length = MEMORY, .iova = (uintptr_t)rd.w->b.memory,
+				       .access = IBV_ACCESS_LOCAL_WRITE};
+	struct ibv_sge sge = {(uintptr_t)rd.w->b.memory + 0x8000, 4096, KEY};
 	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 	struct eng_qp_init init;
 	struct eng_srq *srq;
 	struct ibv_wc wc;
 
-	assert_int_equal(eng_srq_create(rd.w->b.engine, 1, 8, 1, 0, &rd.w->b, &srq), 0);
+	assert_int_equal(eng_mr_add(rd.w->b.engine, &mr), 0);
+	assert_int_equal(eng_srq_create(rd.w->b.engine, PD, 8, 1, 0, &rd.w->b, &srq), 0);
 	for (unsigned i = 2; i < 4; i++) {
 		init = rd.qp[i]->init;
 		eng_qp_destroy(rd.qp[i]);
