@@ -200,9 +200,7 @@ struct eng_qp {
 	/* what was allocated; the QP and tp begin on a cache line in it */
 	void *memory;
 	struct eng_block tp_block, rq_block;
-	/* TP_MAX_SGE: pieces of the receive taken from an SRQ, or from another QP by an EE context; none
-	 * where all receives are of the QP's own queue */
-	struct tp_sge srq_sge[];
+	struct tp_sge srq_sge[]; /* TP_MAX_SGE, if it shares_receives(): pieces of the one taken elsewhere */
 };
 
 #define ENG_PUT_CLASSES 4 /* classes of payload lengths: from 4, 8, 16 and 32 KiB */

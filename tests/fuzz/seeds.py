@@ -695,7 +695,32 @@ def net_merge():
     yield "mixed", joined_as(None, *list(ip_segments(False, [50] * 8))[::3])
 
 
-MADE = {"agents": agents, "engine": engine, "net_merge": net_merge, "scsi": scsi, "sdp_machine": sdp_machine, "sdp_ring": sdp_ring, "sm": sm,
+# --- pvrdma: MADs of the CM, each behind a byte: bit 0 it arrives, the others its sender's number ---
+
+CM_REQ, CM_REJ, CM_REP, CM_RTU, CM_SIDR_REQ, CM_SIDR_REP = 0x10, 0x12, 0x13, 0x14, 0x17, 0x18
+
+
+def cm_mad(attr, local=0, remote=0, data=b""):
+    """@local, @remote: communication ids. @data: from the third field on."""
+    return (pack(">BBBBHHQHHI", 1, 7, 2, 3, 0, 0, 1, attr, 0, 0) + pack(">II", local, remote) + data).ljust(256, b"\0")
+
+
+def pvrdma():
+    """Connections that the guest requests and accepts, and who is asked for a queue pair."""
+    came, leaves = 2 * 9 + 1, 2 * 9
+    address = bytes(2) + bytes([0, 0x40]) + bytes(18 + 12) + bytes([10, 1, 0, 2])
+    stories = {
+        "requests": [(leaves, cm_mad(CM_REQ, 5)), (came, cm_mad(CM_REP, 6, 5)), (leaves, cm_mad(CM_RTU, 5, 6))],
+        "accepts": [(came, cm_mad(CM_REQ, 7)), (leaves, cm_mad(CM_REP, 8, 7)), (came, cm_mad(CM_RTU, 7, 8))],
+        "rejects": [(came, cm_mad(CM_REQ, 7)), (leaves, cm_mad(CM_REJ, 0, 7)), (leaves, cm_mad(CM_REJ, 9, 9))],
+        "asked": [(came, cm_mad(CM_SIDR_REQ, 3)), (leaves, cm_mad(CM_SIDR_REP, 3))],
+        "asks": [(leaves, cm_mad(CM_SIDR_REQ, 4, 0, bytes(8) + address)), (came, cm_mad(CM_SIDR_REP, 4))]}
+    for name, mads in stories.items():
+        yield name, b"".join(bytes([how]) + mad for how, mad in mads)
+    yield "all", b"".join(bytes([how]) + mad for mads in stories.values() for how, mad in mads)
+
+
+MADE = {"agents": agents, "engine": engine, "net_merge": net_merge, "pvrdma": pvrdma, "scsi": scsi, "sdp_machine": sdp_machine, "sdp_ring": sdp_ring, "sm": sm,
         "transport": transport, "ucma": ucma, "uverbs": uverbs}
 
 
