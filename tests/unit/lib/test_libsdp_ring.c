@@ -345,6 +345,7 @@ static void epoll_reports_a_level(void **state)
 {
 	struct timespec second = {.tv_sec = 1};
 	struct watched w;
+	int num;
 
 	watch(&w, EPOLLIN);
 	write_much(&w);
@@ -353,7 +354,8 @@ static void epoll_reports_a_level(void **state)
 		assert_int_equal(w.event[0].events, EPOLLIN);
 		assert_int_equal(w.event[0].data.u64, 77);
 	}
-	assert_int_equal(epoll_pwait2(w.epoll, w.event, 4, &second, NULL), 1);
+	num = epoll_pwait2(w.epoll, w.event, 4, &second, NULL);
+	assert_true(num == 1 || (num < 0 && errno == ENOSYS)); /* Linux has it since 5.11, qemu-user not */
 	assert_int_equal(read_from(w.l.receiver, in, 2 * MUCH, 0), MUCH);
 	assert_int_equal(epoll_wait(w.epoll, w.event, 4, 0), 0);
 	w.event[0] = (struct epoll_event){.events = EPOLLIN | EPOLLOUT, .data.u64 = 78};
