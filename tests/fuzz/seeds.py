@@ -639,6 +639,7 @@ def sdp_ring():
 # --- sdp_machine: actions; a message of the peer has the numbers that are due ---
 
 SDP_SEND, SDP_SENT, SDP_SUSPEND, SDP_NOT_RESUMED = b"\x06\x00", b"\x04", b"\x0b\x01", b"\x0b\x00"
+SDP_LEND_100, SDP_DELIVER = b"\x0a\x64", b"\x08\x00"
 
 
 def sdp_message(mid, length=16):
@@ -646,10 +647,11 @@ def sdp_message(mid, length=16):
 
 
 def sdp_machine():
-    """Both ends ask to suspend the communication; what follows is made, or not."""
+    """Both ends ask to suspend the communication; what follows is made, or not. The peer writes into a sink."""
     susp, ack = sdp_message(0x0d, 24), sdp_message(0x0e)
     src_avail = bytes([12, 0, 33, 0xfe]) + bytes(15) + pack(">IIQ", 9, 0, 0) + b"x"
-    stories = {"too_late": susp + SDP_SEND + src_avail + SDP_SENT, "asks": SDP_SUSPEND + SDP_SEND + ack, "is_asked": susp + SDP_SEND + SDP_SENT,
+    written = bytes([12, 0, 20, 0x05]) + bytes(15) + pack(">I", 100)
+    stories = {"sink": (SDP_LEND_100 + SDP_SEND + SDP_SENT + written + SDP_DELIVER * 3) * 2, "too_late": susp + SDP_SEND + src_avail + SDP_SENT, "asks": SDP_SUSPEND + SDP_SEND + ack, "is_asked": susp + SDP_SEND + SDP_SENT,
                "both_ask": SDP_SUSPEND + SDP_SEND + susp + SDP_SEND + SDP_SENT}
     for name, story in stories.items():
         for mode in range(2):  # the pipelined mode, if the number of bytes is odd

@@ -150,8 +150,9 @@ static int slow_whoever_closes_it(int *peer)
 	return pair[1];
 }
 
-/* A process that sends descriptors whose closes wait, and then others, until it is turned away */
-static void send_until_turned_away(int sock)
+/* A process that sends descriptors whose closes wait, and then others, until it is turned away. It tells by @begun
+ * that it has closed its own copies: the last one is what waits. */
+static void send_until_turned_away(int sock, int begun)
 {
 	int fds[ABI_FDS_MAX], peer[2], slow, ret;
 
@@ -160,6 +161,7 @@ static void send_until_turned_away(int sock)
 		assert_int_equal(abi_send_fds(sock, "slow", 4, &slow, 1, 0), 0);
 		close(slow);
 	}
+	assert_int_equal(write(begun, "", 1), 1);
 	for (int i = 0; i < ABI_FDS_MAX; i++)
 		fds[i] = sock;
 	do {
@@ -173,7 +175,7 @@ static void send_until_turned_away(int sock)
  * others sent is closed. */
 static void who_makes_closes_wait_is_turned_away(void **state)
 {
-	int pair[2], ends[2], got[1], heard = 0;
+	int pair[2], begun[2], ends[2], got[1], heard = 0;
 	struct rlimit before, few;
 	const int on = 1;
 	char in[8];
@@ -185,13 +187,17 @@ static void who_makes_closes_wait_is_turned_away(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
+	assert_int_equal(pipe(begun), 0);
 	hostile = fork();
 	if (!hostile) {
 		close(pair[1]);
-		send_until_turned_away(pair[0]);
+		send_until_turned_away(pair[0], begun[1]);
 		_exit(0);
 	}
 	close(pair[0]);
+	assert_int_equal(read(begun[0], in, 1), 1);
+	close(begun[0]);
+	close(begun[1]);
 	do {
 		n = rt_receive(pair[1], in, sizeof(in), 0, got, 1);
 		rt_close_foreign(got[0]);
