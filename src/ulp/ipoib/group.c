@@ -299,7 +299,7 @@ void ipoib_send_to_group(struct ipoib *p, const struct in6_addr *group,
 	}
 	if (is_new)
 		g = make(p, &mgid, false);
-	if (g && g->ah && !g->waiting.num) {
+	if (g && g->ah) {
 		g->used = true;
 		ipoib_post(s, g->ah, IB_MULTICAST_QPN);
 		return;

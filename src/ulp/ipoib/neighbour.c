@@ -331,7 +331,7 @@ static void have_link(struct ipoib_neighbour *n, const struct ipoib_link *link)
 
 static bool is_ready(const struct ipoib_neighbour *n)
 {
-	return n->state == READY && !is_connecting(n) && !n->waiting.num;
+	return n->state == READY && !is_connecting(n);
 }
 
 void ipoib_send_to(struct ipoib *p, const struct in6_addr *ip, struct ipoib_send *s)

@@ -84,7 +84,9 @@ void ipoib_hold(struct ipoib_waiting *w)
 	list_del_init(&w->released_node);
 }
 
-/* Many destinations may become known at once, with more to send than the completion queue has room for. */
+/* Many destinations may become known at once, with more to send than the completion queue has room for.
+ * The host's next packets overtake none of it: they are read when there is room, and until then what was
+ * released has taken it. */
 static void send_released(struct ipoib *p)
 {
 	while (!list_empty(&p->released) && ipoib_sends_left(p)) {
