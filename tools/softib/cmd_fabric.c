@@ -550,8 +550,8 @@ static void absolute_topology(struct fabric_args *args, char path[PATH_MAX])
 		args->topology = path;
 }
 
-/* Programs outside of any node find no adapter, or ask the machine's own library,
- * which says "Function not implemented" where the kernel has no RDMA. */
+/* Programs outside of any node use the machine's own library. It finds no adapter, or fails with ENOSYS
+ * where the kernel has no RDMA. */
 static void say_how_to_go_on(const char *name)
 {
 	if (isatty(STDOUT_FILENO))

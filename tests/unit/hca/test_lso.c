@@ -284,6 +284,16 @@ static void a_segment_arrives_in_packets(void **state)
 }
 
 /* The first request finds no route in the cache, and leaves packet by packet. */
+/* Memory for headers is allocated with the first request that needs it. */
+static void without_memory_for_headers_a_request_is_refused(void **state)
+{
+	const struct ib_ud_wr wr = lso_request(fill(true));
+
+	rt_fail_alloc(1);
+	assert_int_equal(post(&wr), -ENOMEM);
+	send_segment(true);
+}
+
 static void packets_of_a_request_pass_the_fabric_as_one(void **state)
 {
 	u64 packets, dwords;
@@ -512,6 +522,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_segment_arrives_in_packets),
+		CASE(without_memory_for_headers_a_request_is_refused),
 		CASE(packets_of_a_request_pass_the_fabric_as_one),
 		CASE(a_capture_sees_each_packet_with_its_checksum),
 		CASE(a_tap_sees_each_packet),
