@@ -378,6 +378,7 @@ struct ib_ucontext {
 /** struct ib_udata - the program's side of a call; NULL for kernel consumers */
 struct ib_udata {
 	struct ib_ucontext *context;
+	u32 qpn; /* create_qp(): the number that the QP gets, which was reserved; 0: any */
 };
 
 /* What process_mad did: a bit set */
@@ -438,7 +439,7 @@ struct ib_device_ops {
 	/**
 	 * driver_command() - what a program's library asks of its driver
 	 * @command: ABI_CMD_... (abi/session.h), which says what @in and @out are
-	 * @fds: at most 2 descriptors for it, the caller's to close
+	 * @fds: at most 2 descriptors for it, the caller's to close; NULL: it cannot be given any
 	 */
 	int (*driver_command)(struct ib_ucontext *context, u32 command, const void *in,
 			      void *out, int fds[2], unsigned int *num_fds);
@@ -484,6 +485,10 @@ struct ib_device_ops {
 	/** create_qp() - @pd is NULL for XRC_TGT and EEC, whose device is its domain's */
 	struct ib_qp *(*create_qp)(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 				   struct ib_udata *udata);
+	/** reserve_qpn() - reserve a number for a QP that a program will create, until
+	 *  release_qpn(). NULL: the device cannot. 0; -ENOMEM */
+	int (*reserve_qpn)(struct ib_device *device, u32 *qpn);
+	void (*release_qpn)(struct ib_device *device, u32 qpn);
 	int (*modify_qp)(struct ib_qp *qp, struct ib_qp_attr *attr, int mask);
 	int (*query_qp)(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 			struct ib_qp_init_attr *init_attr);
@@ -587,6 +592,7 @@ struct ib_device {
 	struct list_head mcast_groups;	/* that QPs are attached to */
 	u32 num_mcast_groups, num_mcast_attached; /* groups; QPs, for each of its groups */
 	u64 rd_resources; /* for READs and atomics of peers, of all connected QPs */
+	u32 reserved_qps; /* that programs may create, beside those that they have created */
 	struct list_head ucontext_list;
 	struct list_head xrc_domains; /* struct ib_xrc_domain.node */
 	u32 last_xrc_domain;

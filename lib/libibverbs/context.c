@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "expect.h"
 #include "faults.h"
 #include "soft.h"
 #include "threads.h"
@@ -199,6 +200,7 @@ static int attach(struct soft_context *ctx, uint8_t token[ABI_TOKEN_BYTES])
 	if (rc)
 		return rc;
 	memcpy(token, resp.token, sizeof(resp.token));
+	ctx->number = resp.program;
 	ctx->v.context.async_fd = fds[ABI_FD_ASYNC_READ];
 	ctx->async_write_fd = fds[ABI_FD_ASYNC_WRITE];
 	ctx->progress.lanes_fd = fds[ABI_FD_LANES];
@@ -396,6 +398,35 @@ static void forget(struct soft_context *ctx)
 	pthread_mutex_lock(&contexts_lock);
 	list_del(&ctx->entry);
 	pthread_mutex_unlock(&contexts_lock);
+}
+
+EXPORT void softib_expect_flow(const struct abi_flow_answer *answer)
+{
+	struct soft_context *ctx;
+
+	pthread_mutex_lock(&contexts_lock);
+	list_for_each_entry(ctx, &contexts, entry)
+		if (ctx->number == answer->program && !ctx->forked)
+			lanes_expect(ctx, answer);
+	pthread_mutex_unlock(&contexts_lock);
+}
+
+static _Atomic bool tells_now; /* softib_tell_now() is called */
+
+EXPORT void softib_tell_now(void)
+{
+	struct soft_context *ctx;
+
+	atomic_store_explicit(&tells_now, true, memory_order_relaxed);
+	pthread_mutex_lock(&contexts_lock);
+	list_for_each_entry(ctx, &contexts, entry)
+		session_tell_now(ctx);
+	pthread_mutex_unlock(&contexts_lock);
+}
+
+bool context_tells_now(void)
+{
+	return atomic_load_explicit(&tells_now, memory_order_relaxed);
 }
 
 static struct soft_context *new_context(struct soft_device *dev)

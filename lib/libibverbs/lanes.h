@@ -20,6 +20,7 @@
 #define LANES_FLOWS 65536 /* remembered; a power of two */
 #define LANES_WAYS 4	  /* slots that a flow may have; LANES_FLOWS / 4 apart */
 #define LANES_QUESTIONS 32
+#define LANES_EXPECTED 64
 #define LANES_HOQ_NS (1 * NSEC_PER_SEC) /* head-of-queue lifetime, as softibd's */
 
 struct lane_out {
@@ -93,6 +94,9 @@ struct lanes {
 	void *ctx;
 	mono_t (*now)(void *ctx);
 	pthread_mutex_t ask_lock;
+	/* what softibd has answered ahead, by the number of the destination QP; @owner is 0: nothing.
+	 * --- protected by ask_lock --- */
+	struct abi_flow_answer expected[LANES_EXPECTED];
 };
 
 struct soft_context;
@@ -146,5 +150,10 @@ uint32_t lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key);
  *  the owner in *@owner. Return: 0; -errno: what softibd says to @modify */
 int lanes_connect(struct soft_context *ctx, const struct ib_uverbs_modify_qp *modify,
 		  const struct abi_resolve *key, uint32_t *owner);
+/** lanes_expect() - softibd has answered ahead about a flow (expect.h) */
+void lanes_expect(struct soft_context *ctx, const struct abi_flow_answer *answer);
+/** lanes_take_expected() - resolve the flow as lanes_connect() does, by what softibd has answered ahead
+ *  Return: false: there is no such answer, or it names a lane that has gone; softibd must be asked */
+bool lanes_take_expected(struct soft_context *ctx, const struct abi_resolve *key, uint32_t *owner);
 
 #endif

@@ -198,6 +198,40 @@ uint32_t lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
 	return owner;
 }
 
+/* --- answers ahead --- */
+
+static struct abi_flow_answer *expected_of(struct lanes *l, const struct abi_resolve *key)
+{
+	return &l->expected[key->dest_qpn % LANES_EXPECTED];
+}
+
+void lanes_expect(struct soft_context *ctx, const struct abi_flow_answer *answer)
+{
+	struct lanes *l = &ctx->link.lanes;
+	int state = lock_for_calls(&l->ask_lock);
+
+	*expected_of(l, &answer->key) = *answer;
+	unlock_after_calls(&l->ask_lock, state);
+}
+
+bool lanes_take_expected(struct soft_context *ctx, const struct abi_resolve *key, uint32_t *owner)
+{
+	struct lanes *l = &ctx->link.lanes;
+	struct question q = {.lanes = l, .key = *key};
+	struct abi_flow_answer *expected = expected_of(l, key);
+	struct answer answer = {.lanes = l, .key = key, .resp = &expected->resp, .missing = true};
+	int state = lock_for_calls(&l->ask_lock);
+
+	*owner = memcmp(&expected->key, key, sizeof(*key)) ? 0 : expected->resp.owner;
+	if (*owner) {
+		eng_locked(ctx->engine, make_flow, &q);
+		eng_locked(ctx->engine, take_answer, &answer);
+		expected->resp.owner = 0;
+	}
+	unlock_after_calls(&l->ask_lock, state);
+	return !answer.missing;
+}
+
 /* --- reports to softibd --- */
 
 /* Under the engine's lock. Reports that do not go out now are included in the next one. */

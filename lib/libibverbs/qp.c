@@ -109,19 +109,22 @@ static int command_destroy(struct soft_context *ctx, uint32_t handle)
 			       sizeof(resp));
 }
 
-/** qp_command() - CREATE_QP or OPEN_QP, which answer alike: handle, number and limits of @qp */
-int qp_command(struct soft_context *ctx, struct soft_qp *qp, uint32_t command, const void *req,
-	       size_t req_bytes)
+static void take_answer(struct soft_qp *qp, const struct ib_uverbs_create_qp_resp *resp)
+{
+	qp->ibv.handle = resp->qp_handle;
+	qp->ibv.qp_num = resp->qpn;
+	qp->cap.max_inline_data = resp->max_inline_data;
+}
+
+/** qp_open() - OPEN_QP: sets handle, number and limits of @qp. Return: 0; -errno */
+int qp_open(struct soft_context *ctx, struct soft_qp *qp, const struct ib_uverbs_open_qp *req)
 {
 	struct ib_uverbs_create_qp_resp resp;
-	int rc = session_command(ctx, command, req, req_bytes, &resp, sizeof(resp));
+	int rc = session_command(ctx, IB_USER_VERBS_CMD_OPEN_QP, req, sizeof(*req), &resp, sizeof(resp));
 
-	if (rc)
-		return rc;
-	qp->ibv.handle = resp.qp_handle;
-	qp->ibv.qp_num = resp.qpn;
-	qp->cap.max_inline_data = resp.max_inline_data;
-	return 0;
+	if (!rc)
+		take_answer(qp, &resp);
+	return rc;
 }
 
 static int command_create(struct soft_context *ctx, struct soft_qp *qp)
@@ -142,7 +145,15 @@ static int command_create(struct soft_context *ctx, struct soft_qp *qp)
 		.is_srq = qp->ibv.srq != NULL,
 	};
 
-	return qp_command(ctx, qp, IB_USER_VERBS_CMD_CREATE_QP, &req, sizeof(req));
+	struct ib_uverbs_create_qp_resp resp;
+	int rc;
+
+	qp->granted = !(qp->ibv.srq && to_srq(qp->ibv.srq)->srqn); /* softibd refuses an SRQ of XRC */
+	rc = session_create_qp(ctx, &req, &resp, &qp->granted);
+
+	if (!rc)
+		take_answer(qp, &resp);
+	return rc;
 }
 
 static int engine_create(struct soft_context *ctx, struct soft_qp *qp, uint32_t flags)
@@ -332,6 +343,8 @@ static int destroy(struct soft_context *ctx, struct soft_qp *qp)
 {
 	int rc = command_destroy(ctx, qp->ibv.handle);
 
+	if (rc == -EINVAL && qp->granted) /* softibd had no memory for it, and has raised an event */
+		rc = 0;
 	if (rc)
 		return rc;
 	object_hide(ctx, &qp->object);

@@ -161,15 +161,31 @@ static bool is_certain(const struct soft_context *ctx, struct ibv_qp *qp,
 	       attr->max_rd_atomic <= ctx->attr.orig_attr.max_qp_init_rd_atom;
 }
 
-/* Nobody can reach a QP in INIT, so softibd hears of that with the next command. */
+/* May softibd refuse what an RC QP is to be in RTR? It has answered ahead about its flow, which has the
+ * path that softibd gave. */
+static bool is_certain_in_rtr(struct soft_context *ctx, struct ibv_qp *qp,
+			      const struct ibv_qp_attr *attr, int mask)
+{
+	const int to_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	struct abi_devport port;
+
+	return qp->qp_type == IBV_QPT_RC && (mask & ~IBV_QP_ACCESS_FLAGS) == to_rtr &&
+	       !attr->ah_attr.is_global && attr->ah_attr.sl <= 15 &&
+	       attr->max_dest_rd_atomic <= ctx->attr.orig_attr.max_qp_rd_atom &&
+	       attr->min_rnr_timer <= 31 && !device_port_read(ctx, attr->ah_attr.port_num, &port) &&
+	       attr->path_mtu <= port.max_mtu_enc; /* the engine has checked that it is one */
+}
+
+/* Nobody can reach a QP in INIT, so softibd hears of that with the next command. A QP that the RDMA CM
+ * connects is not reached in RTR before its next command, before which softibd hears of it. */
 static int tell_modified(struct soft_context *ctx, const struct ibv_qp *qp,
 			 const struct ibv_qp_attr *attr, int mask)
 {
 	struct ib_uverbs_modify_qp req = modify_request(qp, attr, mask);
 
-	_Static_assert(sizeof(struct ib_uverbs_cmd_hdr) + sizeof(req) <= sizeof(ctx->told.message) &&
-		       (sizeof(struct ib_uverbs_cmd_hdr) + sizeof(req)) % 8 == 0, "another one may follow");
-	if (attr->qp_state == IBV_QPS_INIT)
+	_Static_assert((sizeof(struct ib_uverbs_cmd_hdr) + sizeof(req)) % 8 == 0, "another one may follow");
+	if (attr->qp_state == IBV_QPS_INIT || (attr->qp_state == IBV_QPS_RTR && context_tells_now()))
 		return session_tell_later(ctx, ABI_CMD_MODIFIED, &req, sizeof(req));
 	return session_tell(ctx, ABI_CMD_MODIFIED, &req, sizeof(req));
 }
@@ -193,6 +209,8 @@ static int softibd_modify(struct soft_context *ctx, struct ibv_qp *qp, struct ib
 	if (ctx->link.lanes.off || mask & IBV_QP_RATE_LIMIT ||
 	    !flow_of(ctx, qp, attr, mask, &flow))
 		return command_modify(ctx, qp, attr, mask);
+	if (is_certain_in_rtr(ctx, qp, attr, mask) && lanes_take_expected(ctx, &flow, owner))
+		return tell_modified(ctx, qp, attr, mask);
 	req = modify_request(qp, attr, mask);
 	return lanes_connect(ctx, &req, &flow, owner);
 }

@@ -157,9 +157,18 @@ int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CON
 	return n < 0 ? (int)n : -EPROTO;
 }
 
+static struct ib_uverbs_cmd_hdr header(uint32_t command, size_t req_bytes, size_t resp_bytes)
+{
+	return (struct ib_uverbs_cmd_hdr){
+		.command = command,
+		.in_words = (uint16_t)((sizeof(struct ib_uverbs_cmd_hdr) + req_bytes) / 4),
+		.out_words = (uint16_t)(resp_bytes / 4),
+	};
+}
+
 #define PARTS_MAX 3 /* of a command */
 
-/* Send a command, and before it the one that is kept (session_tell_later()). Context: sock_lock
+/* Send a command, and before it those that are kept (session_tell_later()). Context: sock_lock
  * Return: as send_message() */
 static ssize_t send_command(struct soft_context *ctx, int sock, const struct iovec *iov, size_t iovlen)
 {
@@ -168,41 +177,47 @@ static ssize_t send_command(struct soft_context *ctx, int sock, const struct iov
 	if (sock != ctx->sock || !ctx->told.bytes)
 		return send_message(sock, iov, iovlen);
 	memcpy(parts + 1, iov, iovlen * sizeof(*iov));
-	ctx->told.bytes = 0;
+	ctx->told.bytes = ctx->told.num = 0;
 	return send_message(sock, parts, 1 + iovlen);
 }
 
 /*
- * exchange() - a command and its answer, on the context's session or the child's own
- * @fds: of the answer, the caller's to close; NULL: it has none. *@num_fds: how many there
- *       may be, and on return are
+ * exchange_locked() - a command and its answer, on the context's session or the child's own
+ * @fds: of the answer, the caller's to close; *@num_fds: how many there may be, and on return are
+ * Context: sock_lock
  */
-static int exchange(struct soft_context *ctx, int sock, const struct iovec *iov, size_t iovlen,
-		    void *resp, size_t resp_bytes, int *fds, unsigned *num_fds)
+static int exchange_locked(struct soft_context *ctx, int sock, const struct iovec *iov, size_t iovlen,
+			   void *resp, size_t resp_bytes, int *fds, unsigned *num_fds)
 {
-	unsigned max_fds = fds ? *num_fds : 0, none;
+	const unsigned max_fds = *num_fds;
 	char spare[COMMAND_MAX];
 	ssize_t n;
-	int state;
 
-	num_fds = fds ? num_fds : &none;
 	*num_fds = 0;
 	if (sock < 0 || ctx->dead)
 		return -EIO;
-	state = lock_for_calls(&ctx->sock_lock);
 	n = send_command(ctx, sock, iov, iovlen);
-	*num_fds = max_fds;
-	if (n >= 0)
-		n = receive_reply(sock, resp ? resp : spare, resp ? resp_bytes : sizeof(spare),
-				  fds, num_fds);
-	else
-		*num_fds = 0;
+	if (n >= 0) {
+		*num_fds = max_fds;
+		n = receive_reply(sock, resp ? resp : spare, resp ? resp_bytes : sizeof(spare), fds, num_fds);
+	}
 	if (n == -EPIPE || n == -ECONNRESET)
 		n = -EIO;
-	unlock_after_calls(&ctx->sock_lock, state);
 	if (n < 0)
 		return (int)n;
 	return resp && (size_t)n < resp_bytes ? -EPROTO : 0;
+}
+
+/* exchange_locked(). @fds: NULL: the answer has none */
+static int exchange(struct soft_context *ctx, int sock, const struct iovec *iov, size_t iovlen,
+		    void *resp, size_t resp_bytes, int *fds, unsigned *num_fds)
+{
+	unsigned none = 0;
+	int state = lock_for_calls(&ctx->sock_lock);
+	int rc = exchange_locked(ctx, sock, iov, iovlen, resp, resp_bytes, fds, fds ? num_fds : &none);
+
+	unlock_after_calls(&ctx->sock_lock, state);
+	return rc;
 }
 
 /**
@@ -249,14 +264,21 @@ static int own_sock(const struct soft_context *ctx)
 int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes)
 {
-	struct ib_uverbs_cmd_hdr hdr = {
-		.command = command,
-		.in_words = (uint16_t)((sizeof(hdr) + req_bytes) / 4),
-		.out_words = (uint16_t)(resp_bytes / 4),
-	};
+	struct ib_uverbs_cmd_hdr hdr = header(command, req_bytes, resp_bytes);
 	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)req, req_bytes}};
 
 	return exchange(ctx, ctx->forked ? -1 : ctx->sock, iov, 2, resp, resp_bytes, NULL, NULL);
+}
+
+/* Context: sock_lock */
+static int tell_locked(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes)
+{
+	struct ib_uverbs_cmd_hdr hdr = header(command, req_bytes, 0);
+	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)req, req_bytes}};
+
+	if (ctx->forked || ctx->dead)
+		return -EIO;
+	return send_command(ctx, ctx->sock, iov, 2) < 0 ? -EIO : 0;
 }
 
 /**
@@ -266,47 +288,67 @@ int session_command(struct soft_context *ctx, uint32_t command, const void *req,
  */
 int session_tell(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes)
 {
-	struct ib_uverbs_cmd_hdr hdr = {
-		.command = command,
-		.in_words = (uint16_t)((sizeof(hdr) + req_bytes) / 4),
-	};
-	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)req, req_bytes}};
-	ssize_t n;
-	int state;
+	int state = lock_for_calls(&ctx->sock_lock);
+	int rc = tell_locked(ctx, command, req, req_bytes);
+
+	unlock_after_calls(&ctx->sock_lock, state);
+	return rc;
+}
+
+/* Send what is kept. Context: sock_lock. Return: as send_message() */
+static ssize_t send_kept(struct soft_context *ctx)
+{
+	const struct iovec kept = {ctx->told.message, ctx->told.bytes};
+
+	ctx->told.bytes = ctx->told.num = 0;
+	return kept.iov_len ? send_message(ctx->sock, &kept, 1) : 0;
+}
+
+/* Context: sock_lock */
+static int keep_locked(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes)
+{
+	const struct ib_uverbs_cmd_hdr hdr = header(command, req_bytes, 0);
+	const size_t bytes = sizeof(hdr) + req_bytes;
+	ssize_t n = 0;
+	char *end;
 
 	if (ctx->forked || ctx->dead)
 		return -EIO;
-	state = lock_for_calls(&ctx->sock_lock);
-	n = send_command(ctx, ctx->sock, iov, 2);
-	unlock_after_calls(&ctx->sock_lock, state);
+	if (ctx->told.num == ABI_TOLD_FIRST_MAX || ctx->told.bytes + bytes > sizeof(ctx->told.message))
+		n = send_kept(ctx);
+	end = (char *)ctx->told.message + ctx->told.bytes;
+	memcpy(end, &hdr, sizeof(hdr));
+	memcpy(end + sizeof(hdr), req, req_bytes);
+	ctx->told.bytes += bytes;
+	ctx->told.num++;
 	return n < 0 ? -EIO : 0;
 }
 
 /**
  * session_tell_later() - session_tell() of what softibd need not know before the next command
- * @command: ABI_CMD_MODIFIED, which may precede another one in a message
+ * @command: ABI_CMD_MODIFIED or ABI_CMD_CREATED_QP, which may precede another one in a message
  * Context: as session_tell()
  * Return: 0; -EIO when softibd is gone
  */
 int session_tell_later(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes)
 {
-	const size_t bytes = sizeof(struct ib_uverbs_cmd_hdr) + req_bytes;
-	const struct ib_uverbs_cmd_hdr hdr = {.command = command, .in_words = (uint16_t)(bytes / 4)};
-	struct iovec kept = {ctx->told.message, 0};
-	ssize_t n = 0;
+	int state = lock_for_calls(&ctx->sock_lock);
+	int rc = keep_locked(ctx, command, req, req_bytes);
+
+	unlock_after_calls(&ctx->sock_lock, state);
+	return rc;
+}
+
+/** session_tell_now() - send what session_tell_later() keeps. Context: as session_tell() */
+void session_tell_now(struct soft_context *ctx)
+{
 	int state;
 
 	if (ctx->forked || ctx->dead)
-		return -EIO;
+		return;
 	state = lock_for_calls(&ctx->sock_lock);
-	kept.iov_len = ctx->told.bytes;
-	if (kept.iov_len)
-		n = send_message(ctx->sock, &kept, 1);
-	memcpy(ctx->told.message, &hdr, sizeof(hdr));
-	memcpy((char *)ctx->told.message + sizeof(hdr), req, req_bytes);
-	ctx->told.bytes = bytes;
+	send_kept(ctx);
 	unlock_after_calls(&ctx->sock_lock, state);
-	return n < 0 ? -EIO : 0;
 }
 
 /**
@@ -317,11 +359,7 @@ int session_tell_later(struct soft_context *ctx, uint32_t command, const void *r
 int session_command_own(struct soft_context *ctx, uint32_t command, const void *req,
 			size_t req_bytes, void *resp, size_t resp_bytes, int *fd)
 {
-	struct ib_uverbs_cmd_hdr hdr = {
-		.command = command,
-		.in_words = (uint16_t)((sizeof(hdr) + req_bytes) / 4),
-		.out_words = (uint16_t)(resp_bytes / 4),
-	};
+	struct ib_uverbs_cmd_hdr hdr = header(command, req_bytes, resp_bytes);
 	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)req, req_bytes}};
 	unsigned num_fds = 1;
 	int rc = exchange(ctx, own_sock(ctx), iov, 2, resp, resp_bytes, fd, &num_fds);
@@ -332,6 +370,84 @@ int session_command_own(struct soft_context *ctx, uint32_t command, const void *
 		close(*fd);
 	if (rc || !num_fds)
 		*fd = -1;
+	return rc;
+}
+
+/* --- queue pairs, which softibd may have granted (ABI_CMD_CREATED_QP) --- */
+
+/* Context: sock_lock. Return: false: softibd must be asked */
+static bool take_granted(struct soft_context *ctx, const struct ib_uverbs_create_qp *req,
+			 struct ib_uverbs_create_qp_resp *resp)
+{
+	const struct abi_granted_qp *next;
+
+	if (req->qp_type != IBV_QPT_RC || !ctx->granted.num || ctx->granted.send_sge != req->max_send_sge ||
+	    ctx->granted.inline_asked != req->max_inline_data ||
+	    atomic_load_explicit(&ctx->devpage->creation_faults, memory_order_relaxed))
+		return false;
+	next = &ctx->granted.qp[--ctx->granted.num];
+	resp->qp_handle = next->handle;
+	resp->qpn = next->qpn;
+	resp->max_inline_data = ctx->granted.inline_given;
+	return true;
+}
+
+/* Context: sock_lock */
+static void keep_grant(struct soft_context *ctx, const struct ib_uverbs_create_qp *req,
+		       const struct abi_created_qp *created)
+{
+	if (created->count > ABI_QPS_GRANTED)
+		return;
+	for (unsigned i = 0; i < created->count; i++) /* the first one is taken first */
+		ctx->granted.qp[created->count - 1 - i] = created->granted[i];
+	ctx->granted.num = created->count;
+	ctx->granted.send_sge = req->max_send_sge;
+	ctx->granted.inline_asked = req->max_inline_data;
+	ctx->granted.inline_given = created->resp.max_inline_data;
+}
+
+/* Context: sock_lock */
+static int tell_created(struct soft_context *ctx, const struct ib_uverbs_create_qp *req, uint32_t handle)
+{
+	struct abi_create_granted_qp told = {.cmd = *req, .handle = handle};
+
+	return (context_tells_now() ? keep_locked : tell_locked)(ctx, ABI_CMD_CREATED_QP, &told, sizeof(told));
+}
+
+/* Context: sock_lock */
+static int ask_to_create(struct soft_context *ctx, const struct ib_uverbs_create_qp *req,
+			 struct ib_uverbs_create_qp_resp *resp)
+{
+	struct abi_created_qp created;
+	struct ib_uverbs_cmd_hdr hdr = header(IB_USER_VERBS_CMD_CREATE_QP, sizeof(*req), sizeof(created));
+	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)req, sizeof(*req)}};
+	unsigned none = 0;
+	int rc;
+
+	ctx->granted.num = 0;
+	rc = exchange_locked(ctx, ctx->forked ? -1 : ctx->sock, iov, 2, &created, sizeof(created), NULL, &none);
+	if (rc)
+		return rc;
+	*resp = created.resp;
+	keep_grant(ctx, req, &created);
+	return 0;
+}
+
+/**
+ * session_create_qp() - IB_USER_VERBS_CMD_CREATE_QP
+ * @req: within the limits of the device
+ * @granted: true: softibd need not be asked if it has granted such a QP; set to whether it was not
+ * Context: as session_command()
+ * Return: as session_command()
+ */
+int session_create_qp(struct soft_context *ctx, const struct ib_uverbs_create_qp *req,
+		      struct ib_uverbs_create_qp_resp *resp, bool *granted)
+{
+	int state = lock_for_calls(&ctx->sock_lock), rc;
+
+	*granted = *granted && !ctx->forked && take_granted(ctx, req, resp);
+	rc = *granted ? tell_created(ctx, req, resp->qp_handle) : ask_to_create(ctx, req, resp);
+	unlock_after_calls(&ctx->sock_lock, state);
 	return rc;
 }
 

@@ -149,6 +149,7 @@ struct soft_context {
 	const struct abi_devpage *devpage;
 	size_t devpage_bytes;
 	struct ibv_device_attr_ex attr;
+	uint32_t number; /* softibd's for this program (abi_context_resp.program) */
 	uint32_t num_ports;
 	int async_write_fd;
 	_Atomic bool dead;   /* softibd has ended */
@@ -163,10 +164,17 @@ struct soft_context {
 	pthread_mutex_t sock_lock;
 	/* --- protected by sock_lock --- */
 	int sock;
-	struct { /* a command that goes out with the next one; @bytes: 0: none */
-		uint64_t message[16];
+	struct { /* commands that go out with the next one; @bytes: 0: none */
+		uint64_t message[160];
 		size_t bytes;
+		unsigned num;
 	} told;
+	struct { /* RC QPs that softibd need not be asked for (ABI_CMD_CREATED_QP) */
+		struct abi_granted_qp qp[ABI_QPS_GRANTED];
+		unsigned num;
+		/* of the last one that it was asked for: their inline data is as much */
+		uint32_t send_sge, inline_asked, inline_given;
+	} granted;
 
 	pthread_mutex_t objects_lock;
 	struct list_head objects; /* --- protected by objects_lock --- */
@@ -295,6 +303,7 @@ struct soft_qp {
 	struct eng_qp *eng;
 	struct ibv_qp_cap cap;
 	bool sq_sig_all;
+	bool granted; /* softibd was told of it, and was not asked */
 	bool access_kept; /* the engine's access flags are newer than softibd's (qp_modify.c) */
 	struct ibv_xrcd *xrcd;	      /* XRC_RECV */
 	struct soft_builder *builder; /* of a QP that was created with send_ops_flags */
@@ -341,6 +350,9 @@ int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes);
 int session_tell(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes);
 int session_tell_later(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes);
+int session_create_qp(struct soft_context *ctx, const struct ib_uverbs_create_qp *req,
+		      struct ib_uverbs_create_qp_resp *resp, bool *granted);
+void session_tell_now(struct soft_context *ctx);
 int session_of_child(struct soft_context *ctx);
 int session_command_own(struct soft_context *ctx, uint32_t command, const void *req,
 			size_t req_bytes, void *resp, size_t resp_bytes, int *fd);
@@ -367,6 +379,8 @@ struct ibv_context *context_open(struct soft_device *dev, const struct abi_share
 void context_settle(struct soft_context *ctx, const struct eng_qp *qp);
 typedef void context_barrier_fn(void *ctx);
 context_barrier_fn *context_barrier(void);
+/** context_tells_now() - is softib_tell_now() called before commands of the RDMA CM? */
+bool context_tells_now(void);
 void context_fatal(struct soft_context *ctx, bool told);
 
 /* async.c */
@@ -471,8 +485,7 @@ int qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 int qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int qp_modify_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *limit);
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
-int qp_command(struct soft_context *ctx, struct soft_qp *qp, uint32_t command, const void *req,
-	       size_t req_bytes);
+int qp_open(struct soft_context *ctx, struct soft_qp *qp, const struct ib_uverbs_open_qp *req);
 int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops);
 void qp_ex_free(struct soft_qp *qp);
 const struct tp_av *ah_av(struct ibv_ah *ah);

@@ -23,7 +23,7 @@ static int command_open(struct soft_context *ctx, struct soft_qp *qp, uint32_t q
 		.qp_type = IBV_QPT_XRC_RECV,
 	};
 
-	return qp_command(ctx, qp, IB_USER_VERBS_CMD_OPEN_QP, &req, sizeof(req));
+	return qp_open(ctx, qp, &req);
 }
 
 /* Return: 0; ABI_TARGET_LIVES others have it open; -errno */

@@ -449,6 +449,14 @@ struct abi_resolve_resp {
  */
 #define ABI_CMD_CONNECT 0x5f0du
 
+/** struct abi_flow_answer - the answer @resp to ABI_CMD_RESOLVE of @key, which @program has not asked
+ *  yet (abi/ahead.h) */
+struct abi_flow_answer {
+	uint32_t program; /* abi_context_resp.program */
+	struct abi_resolve key;
+	struct abi_resolve_resp resp;
+};
+
 /**
  * struct abi_lane_event - a message on ABI_FD_LANES
  *

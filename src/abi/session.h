@@ -38,8 +38,10 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include <rdma/ib_user_verbs.h>
+
 #define ABI_MAGIC 0x42495453u /* "STIB" */
-#define ABI_VERSION 13
+#define ABI_VERSION 14
 #define ABI_ENV_DIR "SOFTIB_DIR"
 #define ABI_ENV_NODE "SOFTIB_NODE"
 /* the folder of the node's files, for lib/libnodefiles */
@@ -153,11 +155,36 @@ struct abi_completion_resp {
 /*
  * ABI_CMD_MODIFIED on the uverbs socket: struct ib_uverbs_modify_qp, of a transition that the
  * library has made because softibd cannot refuse it. It is not answered. If softibd refuses it
- * nevertheless, it raises IBV_EVENT_QP_FATAL. ABI_MODIFIED_FIRST_MAX of them may precede another command in
- * its message.
+ * nevertheless, it raises IBV_EVENT_QP_FATAL. Another command may follow it in its message, which has
+ * ABI_TOLD_FIRST_MAX commands that are not answered, or those and the one that is answered.
  */
 #define ABI_CMD_MODIFIED 0x5f0eu
-#define ABI_MODIFIED_FIRST_MAX 2
+#define ABI_TOLD_FIRST_MAX 16
+
+/*
+ * Queue pairs that softibd grants to a program that has created as many RC QPs: the response to
+ * IB_USER_VERBS_CMD_CREATE_QP is struct abi_created_qp if the program has room for it. The program
+ * gives RC QPs that it creates later these handles and numbers, and tells softibd by
+ * ABI_CMD_CREATED_QP with struct abi_create_granted_qp, which is as ABI_CMD_MODIFIED. softibd has
+ * reserved them; if it lacks memory, it raises IBV_EVENT_QP_FATAL. The grant ends when the program asks
+ * IB_USER_VERBS_CMD_CREATE_QP again, as it does while abi_devpage.creation_faults is set.
+ */
+#define ABI_CMD_CREATED_QP 0x5f0fu
+#define ABI_QPS_GRANTED	   16
+
+struct abi_created_qp {
+	struct ib_uverbs_create_qp_resp resp;
+	uint32_t count; /* of the grant */
+	struct abi_granted_qp {
+		uint32_t handle, qpn;
+	} granted[ABI_QPS_GRANTED];
+};
+
+struct abi_create_granted_qp {
+	struct ib_uverbs_create_qp cmd; /* whose QP is within the limits of the device */
+	uint32_t handle;
+	uint32_t reserved;
+};
 
 #define ABI_TOKEN_BYTES 16
 
@@ -167,6 +194,8 @@ struct abi_context_resp {
 	uint64_t to_daemon_offset; /* in the link memfd */
 	uint64_t to_engine_offset;
 	uint8_t token[ABI_TOKEN_BYTES]; /* who has it may share the context's objects (abi/share.h) */
+	uint32_t program; /* the number by which others know it: abi_lane_event.owner */
+	uint32_t reserved;
 };
 
 #endif

@@ -44,6 +44,7 @@ static void drop_context(struct session *s)
 	if (s->context)
 		ib_ucontext_close(s->context);
 	s->context = NULL;
+	s->num_granted = 0;
 }
 
 static void close_session(struct session *s)
@@ -125,7 +126,7 @@ static void settle(struct rt_work *work)
 
 /* --- asynchronous events --- */
 
-static void send_event(struct session *s, enum ib_event_type type, u64 element)
+void uverbs_send_event(struct session *s, enum ib_event_type type, u64 element)
 {
 	struct ib_uverbs_async_event_desc desc = {.element = element, .event_type = type};
 
@@ -138,7 +139,7 @@ void uverbs_object_event(struct ib_event *event, void *ctx)
 {
 	const struct ib_uobject *uobject = ctx;
 
-	send_event(uobject->context->priv, event->event, uobject->user_handle);
+	uverbs_send_event(uobject->context->priv, event->event, uobject->user_handle);
 }
 
 void uverbs_target_event(struct ib_event *event, void *ctx)
@@ -151,7 +152,7 @@ void uverbs_target_event(struct ib_event *event, void *ctx)
 
 static void become_zombie(struct session *s)
 {
-	send_event(s, IB_EVENT_DEVICE_FATAL, 0);
+	uverbs_send_event(s, IB_EVENT_DEVICE_FATAL, 0);
 	drop_context(s);
 	s->device = NULL;
 	s->state = SESSION_ZOMBIE;
@@ -174,7 +175,7 @@ static void on_event(struct ib_event_handler *handler, struct ib_event *event)
 		return;
 	list_for_each_entry(s, &endpoint->sessions, node)
 		if (s->device == event->device)
-			send_event(s, event->event, event->element.port_num);
+			uverbs_send_event(s, event->event, event->element.port_num);
 }
 
 /* --- the core's client --- */
@@ -310,6 +311,7 @@ static int run(struct session *s, struct call *call, size_t bytes)
 		return -EINVAL;
 	call->in = (const char *)s->uverbs->in + headers;
 	call->number = hdr.command;
+	call->room = hdr.out_words * (hdr.command & IB_USER_VERBS_CMD_FLAG_EXTENDED ? 8u : 4u);
 	call->out_bytes = command->out_bytes;
 	return command->handler(call);
 }
@@ -336,20 +338,26 @@ static bool on_command(struct session *s, size_t bytes, bool *answered)
 	return ret == 0;
 }
 
-/* Run the transitions that stand before another command. Return: the bytes of what is left of the message,
- * at the front of uverbs->in */
-static size_t run_modified(struct session *s, size_t bytes)
+/* May another command follow in the message? */
+static bool may_precede(u32 command)
+{
+	return command == ABI_CMD_MODIFIED || command == ABI_CMD_CREATED_QP;
+}
+
+/* Run the commands without an answer that stand before another command. Return: the bytes of what is left of
+ * the message, at the front of uverbs->in */
+static size_t run_told(struct session *s, size_t bytes)
 {
 	char *in = (char *)s->uverbs->in;
 	struct ib_uverbs_cmd_hdr hdr;
 	size_t len;
 
-	for (int i = 0; i < ABI_MODIFIED_FIRST_MAX && bytes >= sizeof(hdr); i++) {
+	for (int i = 0; i < ABI_TOLD_FIRST_MAX && bytes >= sizeof(hdr); i++) {
 		struct call call = {.session = s, .out = s->uverbs->out};
 
 		memcpy(&hdr, in, sizeof(hdr));
 		len = hdr.in_words * 4u;
-		if (hdr.command != ABI_CMD_MODIFIED || len % 8 || len < sizeof(hdr) || len >= bytes)
+		if (!may_precede(hdr.command) || len % 8 || len < sizeof(hdr) || len >= bytes)
 			break;
 		(void)run(s, &call, len);
 		bytes -= len;
@@ -376,7 +384,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 		if (n > 0 && !alive)
 			peer_log(&s->peer, "disconnected: a command of %zd bytes", n);
 		if (alive && s->state != SESSION_NEW)
-			n = (ssize_t)run_modified(s, (size_t)n);
+			n = (ssize_t)run_told(s, (size_t)n);
 		if (alive && destroys_qp(s, (size_t)n) && !is_quiet(s) &&
 		    keep_command(s, (size_t)n))
 			return;

@@ -428,6 +428,8 @@ const struct command uverbs_driver_commands[] = {
 					       IN(modify_qp) + sizeof(struct abi_resolve),
 					       sizeof(struct abi_resolve_resp), cmd_connect},
 	[ABI_CMD_MODIFIED - ABI_CMD_RESOLVE] = {"modified", IN(modify_qp), 0, cmd_modified},
+	[ABI_CMD_CREATED_QP - ABI_CMD_RESOLVE] = {"created_qp", sizeof(struct abi_create_granted_qp), 0,
+						  cmd_created_qp},
 	[ABI_CMD_COMPLETION - ABI_CMD_RESOLVE] = {"completion", sizeof(struct abi_completion),
 						  sizeof(struct abi_completion_resp), cmd_driver},
 	[ABI_CMD_ALLOC_DM - ABI_CMD_RESOLVE] = {"alloc_dm", sizeof(struct abi_alloc_dm),

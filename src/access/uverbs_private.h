@@ -39,6 +39,10 @@ struct session {
 	bool closing;	     /* the session ends afterwards */
 	void *command;	     /* the command to execute afterwards; NULL */
 	size_t command_bytes;
+	/* --- queue pairs that the program may create by telling (ABI_CMD_CREATED_QP) --- */
+	struct ib_uobject *granted[ABI_QPS_GRANTED];
+	unsigned int num_granted;
+	unsigned int qps_created;
 };
 
 #define UVERBS_RESPONSE_MAX 512
@@ -49,6 +53,7 @@ struct call {
 	const void *in; /* the command's struct, which follows ib_uverbs_cmd_hdr */
 	void *out;	/* the response, zeroed at first */
 	uint32_t number;
+	size_t room;	  /* bytes of the response that the program has room for */
 	size_t out_bytes; /* from the table; a handler may change it */
 	const int *fds; /* descriptors to send with the response: driver_fds, or those of another object */
 	unsigned int num_fds;
@@ -77,6 +82,7 @@ extern const unsigned int uverbs_num_driver_commands;
 
 /* uverbs_qp.c */
 int cmd_create_qp(struct call *call);
+int cmd_created_qp(struct call *call);
 int cmd_open_qp(struct call *call);
 int cmd_query_qp(struct call *call);
 int cmd_modify_qp(struct call *call);
@@ -113,6 +119,8 @@ int cmd_set_rss(struct call *call);
 /** uverbs_object_event() - event_handler of a program's QP, CQ or SRQ, with @uobject as its context:
  *  report the event to the program, with the name that the program gave the object */
 void uverbs_object_event(struct ib_event *event, void *uobject);
+/** uverbs_send_event() - report an event to the program; @element: the name that it gave the object */
+void uverbs_send_event(struct session *s, enum ib_event_type type, u64 element);
 /** uverbs_target_event() - event_handler of an XRC target QP: report the event to every program that has
  *  it open */
 void uverbs_target_event(struct ib_event *event, void *uobject);

@@ -67,10 +67,9 @@ static void answer_create(struct ib_uverbs_create_qp_resp *out, const struct ib_
 	out->max_inline_data = qp->cap.max_inline_data;
 }
 
-int cmd_create_qp(struct call *call)
+/* Create a QP with the handle of @uobject, which is freed on failure. Return: 0; -errno */
+static int create_qp(struct session *s, const struct ib_uverbs_create_qp *in, struct ib_uobject *uobject)
 {
-	const struct ib_uverbs_create_qp *in = call->in;
-	struct ib_ucontext *context = call->session->context;
 	struct ib_qp_init_attr attr = {
 		.cap = {.max_send_wr = in->max_send_wr,
 			.max_recv_wr = in->max_recv_wr,
@@ -80,26 +79,90 @@ int cmd_create_qp(struct call *call)
 		.sq_sig_type = in->sq_sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
 		.qp_type = in->qp_type,
 	};
-	struct ib_uobject *uobject;
 	struct ib_pd *pd;
 	struct ib_qp *qp;
-	int ret = find_parts(context, in, &pd, &attr);
+	int ret = find_parts(s->context, in, &pd, &attr);
 
-	if (ret)
-		return ret;
-	if (attr.qp_type == IB_QPT_RAW_PACKET && !uverbs_may_send_raw(call->session))
-		return -EPERM;
-	uobject = ib_uobject_alloc(context, IB_UOBJECT_QP);
-	if (IS_ERR(uobject))
-		return (int)PTR_ERR(uobject);
-	uobject->user_handle = in->user_handle;
-	qp = ib_create_qp_user(uobject, pd, &attr);
+	if (!ret && attr.qp_type == IB_QPT_RAW_PACKET && !uverbs_may_send_raw(s))
+		ret = -EPERM;
+	qp = ret ? ERR_PTR(ret) : ib_create_qp_user(uobject, pd, &attr);
 	ret = ib_uobject_commit(uobject, qp);
 	if (ret)
 		return ret;
+	uobject->user_handle = in->user_handle;
 	qp->event_handler = qp->qp_type == IB_QPT_XRC_TGT ? uverbs_target_event : uverbs_object_event;
 	qp->qp_context = uobject;
-	answer_create(call->out, uobject, qp);
+	return 0;
+}
+
+/* The program asks: it has none left, or wants another kind. What is granted and not used is in nobody's way. */
+static void take_grant_back(struct session *s)
+{
+	while (s->num_granted)
+		ib_uobject_abort(s->granted[--s->num_granted]);
+}
+
+static void grant_qps(struct session *s, struct abi_created_qp *out)
+{
+	while (out->count < MIN(s->qps_created, (unsigned)ABI_QPS_GRANTED)) {
+		struct ib_uobject *uobject = ib_uobject_reserve_qp(s->context);
+
+		if (!uobject)
+			return;
+		out->granted[out->count++] = (struct abi_granted_qp){uobject->handle, uobject->qpn};
+		s->granted[s->num_granted++] = uobject;
+	}
+}
+
+int cmd_create_qp(struct call *call)
+{
+	const struct ib_uverbs_create_qp *in = call->in;
+	struct session *s = call->session;
+	struct ib_uobject *uobject;
+	int ret;
+
+	take_grant_back(s);
+	uobject = ib_uobject_alloc(s->context, IB_UOBJECT_QP);
+	ret = IS_ERR(uobject) ? (int)PTR_ERR(uobject) : create_qp(s, in, uobject);
+	if (ret)
+		return ret;
+	answer_create(call->out, uobject, uobject->object);
+	if (call->room < sizeof(struct abi_created_qp))
+		return 0;
+	call->out_bytes = sizeof(struct abi_created_qp);
+	if (in->qp_type == IB_QPT_RC) {
+		s->qps_created++;
+		grant_qps(s, call->out);
+	}
+	return 0;
+}
+
+/* Return: the object that was granted with this handle, and is so no more; NULL */
+static struct ib_uobject *take_granted(struct session *s, uint32_t handle)
+{
+	struct ib_uobject *found;
+
+	for (unsigned int i = 0; i < s->num_granted; i++) {
+		if (s->granted[i]->handle != handle)
+			continue;
+		found = s->granted[i];
+		s->granted[i] = s->granted[--s->num_granted];
+		return found;
+	}
+	return NULL;
+}
+
+/* The program goes on with its QP already: a refusal is an error of that QP. */
+int cmd_created_qp(struct call *call)
+{
+	const struct abi_create_granted_qp *in = call->in;
+	struct ib_uobject *uobject = take_granted(call->session, in->handle);
+
+	call->unanswered = true;
+	if (uobject && !create_qp(call->session, &in->cmd, uobject))
+		call->session->qps_created++;
+	else
+		uverbs_send_event(call->session, IB_EVENT_QP_FATAL, in->cmd.user_handle);
 	return 0;
 }
 

@@ -51,7 +51,7 @@ static inline struct ib_udata *core_udata(const struct core_owner *owner, struct
 {
 	if (!owner->uobject)
 		return NULL;
-	udata->context = owner->uobject->context;
+	*udata = (struct ib_udata){owner->uobject->context, owner->uobject->qpn};
 	return udata;
 }
 

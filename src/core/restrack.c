@@ -48,6 +48,8 @@ int core_has_room(const struct ib_device *device, enum rdma_restrack_type type,
 		return 0;
 	if (!uobject)
 		used = device->res.count[type] - used;
+	else if (type == RDMA_RESTRACK_QP && !uobject->qpn)
+		used += device->reserved_qps;
 	memcpy(&most, (const char *)&device->attrs + limits[type], sizeof(most));
 	return used < (u32)most ? 0 : -ENOMEM;
 }

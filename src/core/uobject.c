@@ -89,6 +89,42 @@ struct ib_uobject *ib_uobject_alloc(struct ib_ucontext *context, enum ib_uobject
 	return uobject;
 }
 
+/* Nobody can use up a device by numbers that stay reserved. */
+static bool may_reserve_qp(const struct ib_device *device)
+{
+	u32 used = device->res.of_programs[RDMA_RESTRACK_QP] + device->reserved_qps;
+
+	return device->ops->reserve_qpn && used < (u32)device->attrs.max_qp / 2;
+}
+
+struct ib_uobject *ib_uobject_reserve_qp(struct ib_ucontext *context)
+{
+	struct ib_device *device = context->device;
+	struct ib_uobject *uobject;
+	u32 qpn;
+
+	if (!may_reserve_qp(device) || device->ops->reserve_qpn(device, &qpn))
+		return NULL;
+	uobject = ib_uobject_alloc(context, IB_UOBJECT_QP);
+	if (IS_ERR(uobject)) {
+		device->ops->release_qpn(device, qpn);
+		return NULL;
+	}
+	uobject->qpn = qpn;
+	device->reserved_qps++;
+	return uobject;
+}
+
+static void release_qpn(const struct ib_uobject *uobject)
+{
+	struct ib_device *device = uobject->context->device;
+
+	if (!uobject->qpn)
+		return;
+	device->ops->release_qpn(device, uobject->qpn);
+	device->reserved_qps -= !uobject->object;
+}
+
 void ib_uobject_abort(struct ib_uobject *uobject)
 {
 	struct ib_handles *handles = uobject->context->handles;
@@ -96,6 +132,7 @@ void ib_uobject_abort(struct ib_uobject *uobject)
 	struct ib_handle *slot = &handles->slot[index];
 
 	ib_ucontext_unlock_memory(uobject->context, uobject->locked_bytes);
+	release_qpn(uobject);
 	slot->uobject = NULL;
 	slot->generation++;
 	slot->next_free = handles->free;
@@ -111,6 +148,7 @@ int ib_uobject_commit(struct ib_uobject *uobject, void *object)
 		return (int)PTR_ERR(object);
 	}
 	uobject->object = object;
+	uobject->context->device->reserved_qps -= uobject->qpn != 0;
 	return 0;
 }
 
@@ -255,6 +293,20 @@ struct ib_ucontext *ib_ucontext_open(struct ib_device *device, pid_t pid, const 
 	rdma_restrack_add(device, &context->res, RDMA_RESTRACK_CTX, NULL, pid);
 	strncpy(context->res.comm, comm, sizeof(context->res.comm) - 1);
 	return context;
+}
+
+struct ib_ucontext *ib_ucontext_of_process(const struct ib_device *device, pid_t pid)
+{
+	struct ib_ucontext *context, *found = NULL;
+
+	list_for_each_entry(context, &device->ucontext_list, node) {
+		if (context->pid != pid)
+			continue;
+		if (found)
+			return NULL;
+		found = context;
+	}
+	return found;
 }
 
 /*

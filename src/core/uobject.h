@@ -41,6 +41,7 @@ struct ib_uobject {
 	void *object;	 /* struct ib_pd ...; NULL until committed */
 	u64 user_handle; /* the value by which the program identifies it in events */
 	u64 locked_bytes; /* MR: locked memory that is charged to the context for it */
+	u32 qpn;	  /* the number that is reserved for the QP; 0: none */
 	/* --- QP, of an XRC target --- */
 	struct list_head opener; /* in qp->openers */
 	struct ib_xrcd *xrcd;	 /* the domain by which this handle was opened */
@@ -70,6 +71,8 @@ struct ib_ucontext *ib_ucontext_open(struct ib_device *device, pid_t pid, const 
 /** ib_ucontext_close() - destroy all objects, then the context. Protection domains and device
  *  memory, with the regions on it, pass to a context that shares them */
 void ib_ucontext_close(struct ib_ucontext *context);
+/** ib_ucontext_of_process() - Return: the only context that process @pid has of @device; NULL */
+struct ib_ucontext *ib_ucontext_of_process(const struct ib_device *device, pid_t pid);
 /** ib_ucontext_share() - @context, which has no objects yet, shares its handles with @other
  *  from now on. 0; -EINVAL it has some, or another device */
 int ib_ucontext_share(struct ib_ucontext *context, struct ib_ucontext *other);
@@ -77,6 +80,9 @@ int ib_ucontext_share(struct ib_ucontext *context, struct ib_ucontext *other);
 /** ib_uobject_alloc() - allocate a handle for a new object. The handle is not
  *  found before ib_uobject_commit(). Return: ERR_PTR(-ENOMEM) on failure */
 struct ib_uobject *ib_uobject_alloc(struct ib_ucontext *context, enum ib_uobject_type type);
+/** ib_uobject_reserve_qp() - ib_uobject_alloc() of a queue pair, with its number and its place among those
+ *  that the device can have. Return: NULL: there is no memory, or the device has half of its QPs */
+struct ib_uobject *ib_uobject_reserve_qp(struct ib_ucontext *context);
 /** ib_uobject_abort() - free the handle, because the object could not be made */
 void ib_uobject_abort(struct ib_uobject *uobject);
 /** ib_uobject_commit() - let the handle find @object. If @object is an ERR_PTR(), free @uobject

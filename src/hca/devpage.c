@@ -136,11 +136,12 @@ void hca_route_moved(void *ctx)
 void hca_rules_changed(void *ctx)
 {
 	struct hca_set *set = ctx;
-	bool spoils = hca_spoils(set->fab);
+	const bool spoils = hca_spoils(set->fab), refuses = hca_refuses(set->fab);
 	struct hca *hca;
 
 	list_for_each_entry(hca, &set->shared, shared_node) {
 		atomic_store(&hca->shared->completion_faults, spoils);
+		atomic_store(&hca->shared->creation_faults, refuses);
 		hca_route_moved(hca);
 	}
 	hca_bypass_revoke(set);

@@ -16,6 +16,13 @@ int hca_refused(struct hca *hca, enum flt_object_kind kind)
 	return -fab_fault_object(hca->fab, hca->node, kind);
 }
 
+bool hca_refuses(struct fabric *fab)
+{
+	const struct flt_set *rules = fab_faults(fab);
+
+	return rules && flt_has_action(rules, FLT_FAIL);
+}
+
 /* --- completions ----------------------------------------------------------- */
 
 void hca_completion(struct hca_user *user, const struct abi_completion *in,

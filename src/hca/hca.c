@@ -224,6 +224,7 @@ void hca_destroy(struct hca *hca)
 	eng_destroy(hca->engine);
 	hca_page_destroy(hca);
 	eng_table_free(&hca->qps, rt_free);
+	eng_table_free(&hca->reserved, NULL);
 	eng_table_free(&hca->keys, rt_free);
 	eng_table_free(&hca->xrc_srqs, rt_free);
 	rt_free(hca->port);

@@ -409,7 +409,7 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 		to = NULL;
 		lane = NULL;
 	}
-	if (to && !lane) {
+	if (to && !lane && fds) {
 		lane = make_lane(user, to, in, fds);
 		*num_fds = lane ? LANE_FDS : 0;
 	}

@@ -14,19 +14,37 @@
 #define QPN_END 0xfffffeu /* 0xffffff is the multicast QPN */
 #define KEY_END 0x1000000u
 
-int hca_qpn_alloc(struct hca *hca, struct hca_qp *qp)
+/* Return: the next number that nobody has; 0: there is none */
+static uint32_t next_qpn(struct hca *hca)
 {
 	for (uint32_t tries = HCA_FIRST_QPN; tries < QPN_END; tries++) {
 		uint32_t qpn = hca->next_qpn++;
 
 		if (hca->next_qpn >= QPN_END)
 			hca->next_qpn = HCA_FIRST_QPN;
-		if (eng_table_get(&hca->qps, qpn))
-			continue;
-		qp->ib.qp_num = qpn;
-		return eng_table_set(&hca->qps, qpn, qp);
+		if (!eng_table_get(&hca->qps, qpn) && !eng_table_get(&hca->reserved, qpn))
+			return qpn;
 	}
-	return -ENOMEM;
+	return 0;
+}
+
+int hca_qpn_alloc(struct hca *hca, struct hca_qp *qp, u32 reserved)
+{
+	qp->ib.qp_num = reserved ? reserved : next_qpn(hca);
+	return qp->ib.qp_num ? eng_table_set(&hca->qps, qp->ib.qp_num, qp) : -ENOMEM;
+}
+
+int hca_qpn_reserve(struct ib_device *device, u32 *qpn)
+{
+	struct hca *hca = hca_of(device);
+
+	*qpn = next_qpn(hca);
+	return *qpn ? eng_table_set(&hca->reserved, *qpn, hca) : -ENOMEM;
+}
+
+void hca_qpn_release(struct ib_device *device, u32 qpn)
+{
+	eng_table_clear(&hca_of(device)->reserved, qpn);
 }
 
 void hca_qpn_free(struct hca *hca, struct hca_qp *qp)

@@ -206,6 +206,7 @@ struct hca {
 	uint64_t waiting_ns;	      /* the interval between two attempts to deliver them */
 	mono_t waiting_due;	      /* time of the next attempt; MONO_NEVER: no packet waits */
 	struct eng_table qps;	      /* QPN to struct hca_qp */
+	struct eng_table reserved;    /* QPNs of QPs that programs may create (hca_qpn_reserve()) */
 	struct eng_table keys;	      /* key index to struct hca_key */
 	struct eng_table xrc_srqs;    /* SRQ number to struct hca_srq */
 	size_t targets_waiting_bytes; /* the sum of all hca_target.waiting_bytes */
@@ -329,7 +330,7 @@ int hca_driver_command(struct ib_ucontext *context, u32 command, const void *in,
 		       int fds[2], unsigned int *num_fds);
 
 /* lane.c: lanes between programs */
-/** hca_lane_resolve() - perform ABI_CMD_RESOLVE. The caller closes @fds */
+/** hca_lane_resolve() - perform ABI_CMD_RESOLVE. The caller closes @fds. NULL: no lane is made */
 struct abi_resolve;
 struct abi_resolve_resp;
 int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
@@ -371,6 +372,8 @@ void hca_windows_close(struct hca_user *user);
 /* fault.c: rules about objects, completions and events */
 /** hca_refused() - does a rule make the creation of an object fail? Return: 0; the -errno of the rule */
 int hca_refused(struct hca *hca, enum flt_object_kind kind);
+/** hca_refuses() - has @fab a rule about the creation of objects? */
+bool hca_refuses(struct fabric *fab);
 /** hca_completion() - perform ABI_CMD_COMPLETION: the verdict of the rules on one completion */
 void hca_completion(struct hca_user *user, const struct abi_completion *in,
 		    struct abi_completion_resp *out);
@@ -401,8 +404,13 @@ void hca_xrcd_shared(struct ib_device *device);
 
 /* numbers.c */
 /** hca_qpn_alloc() - set the number of @qp. QPNs are assigned in a circle, so that one is reused as late
- *  as possible. 0; -ENOMEM: no number or no memory is left */
-int hca_qpn_alloc(struct hca *hca, struct hca_qp *qp);
+ *  as possible. @reserved: the number, which was reserved; 0: none. 0; -ENOMEM: no number or no memory
+ *  is left */
+int hca_qpn_alloc(struct hca *hca, struct hca_qp *qp, u32 reserved);
+/** hca_qpn_reserve() - reserve a number for a QP that a program will create. 0 and *@qpn; -ENOMEM */
+int hca_qpn_reserve(struct ib_device *device, u32 *qpn);
+/** hca_qpn_release() - end the reservation of a number that no QP has (any more) */
+void hca_qpn_release(struct ib_device *device, u32 qpn);
 void hca_qpn_free(struct hca *hca, struct hca_qp *qp);
 /** hca_srqn_alloc() - set the SRQ number of an SRQ in an XRC domain. 0; -ENOMEM */
 int hca_srqn_alloc(struct hca *hca, struct hca_srq *srq);

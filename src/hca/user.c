@@ -326,6 +326,7 @@ static int make_link(struct hca_user *user)
 		.ring_bytes = ABI_LINK_RING_BYTES,
 		.to_daemon_offset = 0,
 		.to_engine_offset = ring,
+		.program = user->owner,
 	};
 	return 0;
 }

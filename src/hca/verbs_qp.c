@@ -72,7 +72,8 @@ static int create_in_engine(struct hca *hca, struct hca_qp *qp, struct ib_pd *pd
 	return eng_qp_create(hca->engine, &in, &qp->eng);
 }
 
-static int number_qp(struct hca *hca, struct hca_qp *qp, const struct ib_qp_init_attr *init)
+static int number_qp(struct hca *hca, struct hca_qp *qp, const struct ib_qp_init_attr *init,
+		     const struct ib_udata *udata)
 {
 	qp->ib.qp_type = init->qp_type;
 	if (init->qp_type == IB_QPT_SMI || init->qp_type == IB_QPT_GSI) {
@@ -81,7 +82,7 @@ static int number_qp(struct hca *hca, struct hca_qp *qp, const struct ib_qp_init
 		hca->port[qp->ib.port - 1].has_qp[qp->ib.qp_num] = true;
 		return 0;
 	}
-	return hca_qpn_alloc(hca, qp);
+	return hca_qpn_alloc(hca, qp, udata ? udata->qpn : 0);
 }
 
 static void unnumber_qp(struct hca *hca, struct hca_qp *qp)
@@ -112,7 +113,7 @@ struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 	INIT_LIST_HEAD(&qp->node);
 	hca_target_init(hca, qp);
 	grant_cap(init, &hca->ib.attrs);
-	ret = number_qp(hca, qp, init);
+	ret = number_qp(hca, qp, init, udata);
 	if (ret)
 		goto undo_qp;
 	if (udata)

@@ -453,17 +453,6 @@ static void deaths_leave_nothing(void **state)
 				 type == RDMA_RESTRACK_CTX ? 1 : 0);
 }
 
-static void expect_event(struct world *w, enum ib_event_type type, u64 element)
-{
-	struct ib_uverbs_async_event_desc desc;
-
-	turn(w);
-	assert_int_equal(recv(w->fds[ABI_FD_ASYNC_READ], &desc, sizeof(desc), MSG_DONTWAIT),
-			 sizeof(desc));
-	assert_int_equal(desc.event_type, type);
-	assert_int_equal(desc.element, element);
-}
-
 static void port_events_reach_the_program(void **state)
 {
 	struct world *w = *state;
@@ -525,7 +514,7 @@ static void transitions_precede_a_command(void **state)
 	struct world *w = *state;
 	struct things t;
 	struct {
-		struct modified told[ABI_MODIFIED_FIRST_MAX + 1];
+		struct modified told[ABI_TOLD_FIRST_MAX + 1];
 		struct ib_uverbs_cmd_hdr hdr;
 		struct ib_uverbs_query_qp query;
 	} m = {.hdr = {IB_USER_VERBS_CMD_QUERY_QP, (sizeof(m.hdr) + sizeof(m.query)) / 4,

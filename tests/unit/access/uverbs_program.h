@@ -162,6 +162,17 @@ static inline int active_session(struct world *w)
 	return sock;
 }
 
+static inline void expect_event(struct world *w, enum ib_event_type type, u64 element)
+{
+	struct ib_uverbs_async_event_desc desc;
+
+	turn(w);
+	assert_int_equal(recv(w->fds[ABI_FD_ASYNC_READ], &desc, sizeof(desc), MSG_DONTWAIT),
+			 sizeof(desc));
+	assert_int_equal(desc.event_type, type);
+	assert_int_equal(desc.element, element);
+}
+
 /* --- the world --- */
 
 static inline int setup(void **state)

@@ -28,6 +28,7 @@ struct fake {
 	int refuse_modify; /* what modify_qp returns */
 	int busy;	   /* so often quiesce() says that packets are queued */
 	u32 next_qpn, next_key;
+	int reserved; /* numbers of QPs */
 	struct ib_port_attr port;
 	union ib_gid gid[FAKE_GIDS];
 	u16 pkey[FAKE_PKEYS];
@@ -263,8 +264,20 @@ static inline struct ib_qp *fake_create_qp(struct ib_pd *pd, struct ib_qp_init_a
 	struct ib_qp *qp = FAKE_NEW(device, struct ib_qp);
 
 	if (!IS_ERR(qp))
-		qp->qp_num = 0x100 + fake_of(device)->next_qpn++;
+		qp->qp_num = udata && udata->qpn ? udata->qpn : 0x100 + fake_of(device)->next_qpn++;
 	return qp;
+}
+
+static inline int fake_reserve_qpn(struct ib_device *device, u32 *qpn)
+{
+	*qpn = 0x100 + fake_of(device)->next_qpn++;
+	fake_of(device)->reserved++;
+	return 0;
+}
+
+static inline void fake_release_qpn(struct ib_device *device, u32 qpn)
+{
+	fake_of(device)->reserved--;
 }
 
 static inline struct ib_xrcd *fake_alloc_xrcd(struct ib_device *device, struct ib_udata *udata)
@@ -456,6 +469,8 @@ static const struct ib_device_ops fake_ops = {
 	.alloc_xrcd = fake_alloc_xrcd,
 	.dealloc_xrcd = fake_dealloc_xrcd,
 	.create_qp = fake_create_qp,
+	.reserve_qpn = fake_reserve_qpn,
+	.release_qpn = fake_release_qpn,
 	.modify_qp = fake_modify_qp,
 	.query_qp = fake_query_qp,
 	.destroy_qp = fake_destroy_qp,

@@ -18,20 +18,28 @@ static struct abi_resolve flow(const struct world *w, uint16_t pkey)
 		.port_num = 1, .dest_qpn = w->target.qp->qp_num, .dlid = 2, .pkey = pkey};
 }
 
-/* Return: the lane that the initiator gets; ABI_NO_LANE. Its descriptors are closed */
-static uint32_t resolve(struct world *w, uint16_t pkey)
+/* Return: the lane that the initiator has; ABI_NO_LANE: it has none */
+static uint32_t resolve_with(struct world *w, uint16_t pkey, int *fds, unsigned *num_fds)
 {
 	struct ib_ucontext *context = w->initiator.context;
 	const struct abi_resolve key = flow(w, pkey);
 	struct abi_resolve_resp resp;
-	unsigned num_fds = 0;
-	int fds[2];
 
 	assert_int_equal(context->device->ops->driver_command(context, ABI_CMD_RESOLVE, &key,
-							      &resp, fds, &num_fds), 0);
+							      &resp, fds, num_fds), 0);
+	return resp.lane;
+}
+
+/* Return: the lane that the initiator gets; ABI_NO_LANE. Its descriptors are closed */
+static uint32_t resolve(struct world *w, uint16_t pkey)
+{
+	unsigned num_fds = 0;
+	int fds[2];
+	uint32_t lane = resolve_with(w, pkey, fds, &num_fds);
+
 	for (unsigned i = 0; i < num_fds; i++)
 		close(fds[i]);
-	return resp.lane;
+	return lane;
 }
 
 /* Return: the kind of the next message about lanes that @p has; -1: there is none */
@@ -145,6 +153,20 @@ static void no_lane_is_of_a_foreign_partition(void **state)
 	hears_nothing(&w->target);
 }
 
+/* as answers ahead are made (abi/ahead.h), which carry no descriptors */
+static void without_descriptors_no_lane_is_made(void **state)
+{
+	struct world *w = *state;
+	unsigned num_fds;
+	uint32_t lane;
+
+	assert_int_equal(resolve_with(w, 0xffff, NULL, &num_fds), ABI_NO_LANE);
+	hears_nothing(&w->target);
+	lane = make_lane(w, 0xffff);
+	assert_int_equal(resolve_with(w, 0xffff, NULL, &num_fds), lane);
+	assert_int_equal(num_fds, 0);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -155,6 +177,7 @@ int main(void)
 		T(a_lane_ends_with_its_senders_lids),
 		T(a_lane_ends_with_its_senders_partition),
 		T(no_lane_is_of_a_foreign_partition),
+		T(without_descriptors_no_lane_is_made),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,18 +204,43 @@ static void an_adapter_that_returns_hands_out_other_numbers(void **state)
 	const int node = h->hca[1]->node;
 	u32 key[2];
 
-	assert_int_equal(hca_qpn_alloc(h->hca[1], &before), 0);
+	assert_int_equal(hca_qpn_alloc(h->hca[1], &before, 0), 0);
 	assert_int_equal(hca_key_alloc(h->hca[1], &before_key, &key[0]), 0);
 	hca_qpn_free(h->hca[1], &before);
 	hca_key_free(h->hca[1], key[0]);
 	hca_destroy(h->hca[1]);
 	assert_int_equal(hca_create(h->set, node, &h->hca[1]), 0);
-	assert_int_equal(hca_qpn_alloc(h->hca[1], &after), 0);
+	assert_int_equal(hca_qpn_alloc(h->hca[1], &after, 0), 0);
 	assert_int_equal(hca_key_alloc(h->hca[1], &after_key, &key[1]), 0);
 	assert_true(after.ib.qp_num > before.ib.qp_num);
 	assert_true(key[1] >> 8 > key[0] >> 8);
 	hca_qpn_free(h->hca[1], &after);
 	hca_key_free(h->hca[1], key[1]);
+}
+
+/* A number that is reserved is the next one of nobody else, however far the circle has gone. */
+static void a_reserved_number_is_left_out(void **state)
+{
+	struct hca *hca = host[0].hca[1];
+	struct hca_qp qp[3] = {0};
+	u32 number;
+
+	assert_int_equal(hca_qpn_reserve(&hca->ib, &number), 0);
+	hca->next_qpn = number;
+	assert_int_equal(hca_qpn_alloc(hca, &qp[0], 0), 0);
+	assert_int_equal(qp[0].ib.qp_num, number + 1);
+	assert_int_equal(hca_qpn_alloc(hca, &qp[1], number), 0);
+	assert_int_equal(qp[1].ib.qp_num, number);
+	hca_qpn_free(hca, &qp[1]);
+	hca->next_qpn = number; /* it is reserved still */
+	assert_int_equal(hca_qpn_alloc(hca, &qp[1], 0), 0);
+	assert_int_equal(qp[1].ib.qp_num, number + 2);
+	hca_qpn_release(&hca->ib, number);
+	hca->next_qpn = number;
+	assert_int_equal(hca_qpn_alloc(hca, &qp[2], 0), 0);
+	assert_int_equal(qp[2].ib.qp_num, number);
+	for (int i = 0; i < 3; i++)
+		hca_qpn_free(hca, &qp[i]);
 }
 
 /* --- faults --- */
@@ -232,6 +257,10 @@ static void rules_and_links_stay_in_their_fabric(void **state)
 	assert_true(fab_fault_add(host[0].fab, "link n1:1 drop", 0, err, sizeof(err)) > 0);
 	assert_int_not_equal(host[0].hca[0]->route_epoch, epoch[0]);
 	assert_int_equal(host[1].hca[0]->route_epoch, epoch[1]);
+	assert_false(host[0].hca[0]->shared->creation_faults);
+	assert_true(fab_fault_add(host[0].fab, "node n1 fail qp", 0, err, sizeof(err)) > 0);
+	assert_true(host[0].hca[0]->shared->creation_faults);
+	assert_false(host[1].hca[0]->shared->creation_faults);
 	assert_int_equal(fab_link_set(host[0].fab, host[0].hca[0]->node, 1, false), 0);
 	assert_false(fab_link_plugged(host[0].fab, host[0].hca[0]->node, 1));
 	assert_true(fab_link_plugged(host[1].fab, host[1].hca[0]->node, 1));
@@ -245,6 +274,7 @@ int main(void)
 		CASE(guids_differ),
 		CASE(programs_open_their_fabrics_devices),
 		CASE(an_adapter_that_returns_hands_out_other_numbers),
+		CASE(a_reserved_number_is_left_out),
 		CASE(a_client_meets_the_devices_of_its_fabrics),
 		CASE(rules_and_links_stay_in_their_fabric),
 	};

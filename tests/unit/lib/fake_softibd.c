@@ -50,6 +50,9 @@ struct fake_softibd {
 	uint64_t dm_bytes;
 	struct ib_uverbs_modify_qp modify; /* the last; written before it is answered */
 	_Atomic int modified;
+	_Atomic uint32_t grant; /* QPs that go with the next one that is created */
+	_Atomic int created, connected; /* QPs of a grant; those that asked for their flow */
+	_Atomic bool has_lane; /* the descriptors of FAKE_LANE come */
 };
 
 static void answer(int sock, int error, const void *body, size_t bytes, const int *fds,
@@ -96,7 +99,7 @@ static int make_devpage(void)
 
 static void attach(struct session *s)
 {
-	struct abi_context_resp resp = {.num_ports = 1, .ring_bytes = RING_BYTES,
+	struct abi_context_resp resp = {.num_ports = 1, .ring_bytes = RING_BYTES, .program = FAKE_PROGRAM,
 					.to_daemon_offset = 0, .to_engine_offset = RING_STRIDE};
 	struct abi_ring *to_daemon, *to_engine;
 	int lanes[2];
@@ -135,6 +138,15 @@ static uint32_t key_of(uint32_t handle)
 	return number_of(handle) << 8;
 }
 
+static void grant(struct fake_softibd *fake, struct abi_created_qp *out)
+{
+	out->count = atomic_exchange(&fake->grant, 0);
+	for (uint32_t i = 0; i < out->count; i++) {
+		out->granted[i].handle = ++fake->next_handle;
+		out->granted[i].qpn = number_of(fake->next_handle);
+	}
+}
+
 /* Every response of a creation begins with handle and number or key. */
 static void answer_create(struct fake_softibd *fake, struct session *s, uint32_t command,
 			  const void *req)
@@ -144,7 +156,7 @@ static void answer_create(struct fake_softibd *fake, struct session *s, uint32_t
 		struct ib_uverbs_reg_mr_resp mr;
 		struct ib_uverbs_create_cq_resp cq;
 		struct ib_uverbs_create_srq_resp srq;
-		struct ib_uverbs_create_qp_resp qp;
+		struct abi_created_qp qp;
 	} r = {0};
 	size_t bytes = sizeof(r.pd);
 
@@ -155,14 +167,17 @@ static void answer_create(struct fake_softibd *fake, struct session *s, uint32_t
 	} else if (command == IB_USER_VERBS_CMD_CREATE_CQ) {
 		r.cq.cqe = ((const struct ib_uverbs_create_cq *)req)->cqe;
 		bytes = sizeof(r.cq);
-	} else if (command == IB_USER_VERBS_CMD_CREATE_SRQ) {
+	} else if (command == IB_USER_VERBS_CMD_CREATE_SRQ || command == IB_USER_VERBS_CMD_CREATE_XSRQ) {
+		if (command == IB_USER_VERBS_CMD_CREATE_XSRQ)
+			r.srq.srqn = number_of(fake->next_handle);
 		bytes = sizeof(r.srq);
 	} else if (command == IB_USER_VERBS_CMD_OPEN_XRCD) { /* and the domain's number */
 		r.mr.lkey = fake->next_handle;
 		bytes = 2 * sizeof(uint32_t);
 	} else if (command == IB_USER_VERBS_CMD_CREATE_QP) {
-		r.qp.qpn = number_of(fake->next_handle);
-		r.qp.max_inline_data = ((const struct ib_uverbs_create_qp *)req)->max_inline_data;
+		r.qp.resp.qpn = number_of(fake->next_handle);
+		r.qp.resp.max_inline_data = ((const struct ib_uverbs_create_qp *)req)->max_inline_data;
+		grant(fake, &r.qp);
 		bytes = sizeof(r.qp);
 	}
 	fake->objects++;
@@ -182,7 +197,7 @@ static void answer_limits(struct session *s)
 	struct abi_ex_query_device_resp r = {.core = {
 		.base = {.max_qp = 100, .max_ah = 3, .max_qp_wr = 4096, .max_sge = 16, .max_sge_rd = 16,
 			 .max_cq = 100, .max_cqe = 65535, .max_mr = 100, .max_pd = 100,
-			 .max_qp_rd_atom = 16, .max_srq = 10, .max_srq_wr = 4096,
+			 .max_qp_rd_atom = 8, .max_srq = 10, .max_srq_wr = 4096,
 			 .max_srq_sge = 16, .max_pkeys = ABI_PKEYS, .phys_port_cnt = 1,
 			 .max_mr_size = UINT64_MAX},
 		.response_length = sizeof(r.core),
@@ -195,12 +210,24 @@ static void answer_limits(struct session *s)
 	answer(s->sock, 0, &r, sizeof(r), NULL, 0);
 }
 
-/* there is a lane; its descriptors do not come */
-static void answer_resolve(struct session *s)
+/* there is a lane; its descriptors come once, if at all */
+static void answer_resolve(struct fake_softibd *fake, struct session *s)
 {
 	const struct abi_resolve_resp r = {.lane = FAKE_LANE, .epoch = 1, .mtu_bytes = 4096};
+	const bool comes = atomic_exchange(&fake->has_lane, false);
+	int fds[2];
 
-	answer(s->sock, 0, &r, sizeof(r), NULL, 0);
+	if (comes) {
+		fds[0] = memfd_create("lane", MFD_CLOEXEC);
+		fds[1] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (ftruncate(fds[0], (off_t)abi_lane_bytes()))
+			abort();
+	}
+	answer(s->sock, 0, &r, sizeof(r), fds, comes ? 2 : 0);
+	if (comes) {
+		close(fds[0]);
+		close(fds[1]);
+	}
 }
 
 static void answer_alloc_dm(struct fake_softibd *fake, struct session *s, const void *req)
@@ -252,9 +279,16 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 	case IB_USER_VERBS_CMD_GET_CONTEXT:
 		attach(s);
 		break;
-	case ABI_CMD_RESOLVE:
 	case ABI_CMD_CONNECT:
-		answer_resolve(s);
+		fake->connected++;
+		answer_resolve(fake, s);
+		break;
+	case ABI_CMD_RESOLVE:
+		answer_resolve(fake, s);
+		break;
+	case ABI_CMD_CREATED_QP: /* is not answered */
+		fake->created++;
+		fake->objects++;
 		break;
 	case IB_USER_VERBS_EX_CMD_QUERY_DEVICE | IB_USER_VERBS_CMD_FLAG_EXTENDED:
 		answer_limits(s);
@@ -273,6 +307,7 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 	case ABI_CMD_REG_DM_MR:
 	case IB_USER_VERBS_CMD_CREATE_CQ:
 	case IB_USER_VERBS_CMD_CREATE_SRQ:
+	case IB_USER_VERBS_CMD_CREATE_XSRQ:
 	case IB_USER_VERBS_CMD_CREATE_QP:
 		answer_create(fake, s, hdr->command, hdr + 1);
 		break;
@@ -312,12 +347,13 @@ static void message(struct fake_softibd *fake, struct session *s)
 	if (n <= 0) {
 		close_session(s);
 	} else if (s->opened) {
-		const struct ib_uverbs_cmd_hdr *hdr = (void *)bytes;
-		size_t len = hdr->in_words * 4u;
+		for (size_t at = 0; at < (size_t)n;) { /* others may follow one that is told */
+			const struct ib_uverbs_cmd_hdr *hdr = (void *)((char *)bytes + at);
 
-		command(fake, s, bytes);
-		if (hdr->command == ABI_CMD_MODIFIED && len < (size_t)n) /* another one follows */
-			command(fake, s, (char *)bytes + len);
+			command(fake, s, hdr);
+			at += hdr->command == ABI_CMD_MODIFIED || hdr->command == ABI_CMD_CREATED_QP ?
+				      hdr->in_words * 4u : (size_t)n;
+		}
 	} else if (open->kind == ABI_OPEN_LIST) {
 		answer_list(s->sock);
 	} else {
@@ -457,6 +493,38 @@ int fake_modified(struct fake_softibd *fake, struct ib_uverbs_modify_qp *last)
 {
 	*last = fake->modify;
 	return fake->modified;
+}
+
+void fake_grant(struct fake_softibd *fake, uint32_t count)
+{
+	fake->grant = count;
+}
+
+int fake_created(struct fake_softibd *fake)
+{
+	return fake->created;
+}
+
+int fake_connected(struct fake_softibd *fake)
+{
+	return fake->connected;
+}
+
+void fake_give_lane(struct fake_softibd *fake)
+{
+	fake->has_lane = true;
+}
+
+void fake_refuse_creations(struct fake_softibd *fake, bool on)
+{
+	for (int i = 0; i < fake->num_sessions; i++) {
+		struct session *s = &fake->session[i];
+		const uint32_t word = on;
+
+		if (s->attached && pwrite(s->fd[ABI_FD_DEVPAGE], &word, sizeof(word),
+					  offsetof(struct abi_devpage, creation_faults)) < 0)
+			abort();
+	}
 }
 
 int fake_objects(struct fake_softibd *fake)
