@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "abi/fds.h"
+#include "abi/lane.h"
 
 /** struct ahead_answers - about the id @head.id; @bytes: struct abi_ahead_answer and so on */
 struct ahead_answers {
@@ -124,6 +125,15 @@ ssize_t ahead_find(struct ahead *ahead, const struct rdma_ucm_cmd_hdr *hdr, size
 		return -1;
 	memcpy(to, response, (size_t)n);
 	return n;
+}
+
+const void *ahead_flow(struct ahead *ahead, uint32_t id)
+{
+	const struct ahead_answers *answers = answers_of(ahead, id);
+	const void *answer;
+
+	return answers && find(answers, ABI_AHEAD_FLOW, 0, &answer) == sizeof(struct abi_flow_answer) ?
+		       answer : NULL;
 }
 
 bool ahead_accepts(struct ahead *ahead, uint32_t id, uint32_t cmd)

@@ -33,6 +33,9 @@ void ahead_keep(struct ahead *ahead, const void *bytes, size_t len);
  */
 ssize_t ahead_find(struct ahead *ahead, const struct rdma_ucm_cmd_hdr *hdr, size_t len, void *to,
 		   size_t room);
+/** ahead_flow() - Return: what softibd has said of the flow of the id's queue pair (struct abi_flow_answer);
+ *  NULL: nothing */
+const void *ahead_flow(struct ahead *ahead, uint32_t id);
 /** ahead_accepts() - would softibd accept the command @cmd for the id? */
 bool ahead_accepts(struct ahead *ahead, uint32_t id, uint32_t cmd);
 /** ahead_drop() - forget the answers about an id, which a command on its way to softibd changes */

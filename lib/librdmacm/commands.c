@@ -20,6 +20,11 @@ int commands_open(struct commands *c, int control, int page_fd)
 		ahead_close(&c->ahead);
 		return ret;
 	}
+	ret = resolved_open(&c->resolved);
+	if (ret) {
+		ahead_close(&c->ahead);
+		return ret;
+	}
 	c->control = control;
 	c->told.len = c->asked_until = c->num_granted = 0;
 	pthread_mutex_init(&c->lock, NULL);
@@ -30,6 +35,7 @@ void commands_close(struct commands *c)
 {
 	close(c->control);
 	ahead_close(&c->ahead);
+	resolved_close(&c->resolved);
 	pthread_mutex_destroy(&c->lock);
 }
 
@@ -66,15 +72,25 @@ static size_t option_of(const struct rdma_ucm_cmd_hdr *hdr, struct iovec *value)
 	return 1;
 }
 
+/* What the program has done to its queue pairs, softibd is told first. */
+static void tell_verbs(const struct commands *c)
+{
+	if (c->tell_now)
+		c->tell_now();
+}
+
 /* Return: bytes of the answer; -errno. Context: lock */
 static ssize_t ask(struct commands *c, const void *command, size_t bytes, struct answer *answer)
 {
 	struct iovec parts[3] = {{c->told.bytes, c->told.len}, {(void *)command, bytes}};
 	const struct iovec whole = {answer, sizeof(*answer)};
 	size_t num = 2 + option_of(command, &parts[2]);
-	int ret = abi_sendv_fds(c->control, parts, num, NULL, 0, 0);
-	ssize_t n = ret ? ret : abi_receive_answer(c->control, &whole, 1, NULL, 0);
+	ssize_t n;
+	int ret;
 
+	tell_verbs(c);
+	ret = abi_sendv_fds(c->control, parts, num, NULL, 0, 0);
+	n = ret ? ret : abi_receive_answer(c->control, &whole, 1, NULL, 0);
 	c->told.len = 0;
 	if (ret || n <= 0)
 		return -ENODEV; /* softibd is gone */
@@ -126,9 +142,32 @@ static int tell(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, uint32_t
 	const struct iovec parts[] = {{c->told.bytes, c->told.len}, {&head, sizeof(head)},
 				      {(void *)(hdr + 1), hdr->in}};
 
+	tell_verbs(c);
 	ahead_drop(&c->ahead, id);
 	c->told.len = 0;
 	return abi_sendv_fds(c->control, parts, 3, NULL, 0, 0) ? -ENODEV : 0;
+}
+
+/* RESOLVE_ADDR. If softibd fails to resolve what it has resolved before, the program learns so by an event,
+ * as of an address that nobody has. Context: lock. Return: as commands_exchange() */
+static ssize_t resolve_addr(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
+			    struct answer *answer)
+{
+	const uint32_t all = abi_ahead_all_changes(c->ahead.page);
+	struct rdma_ucm_resolve_addr cmd;
+	bool fresh;
+	ssize_t n;
+
+	if (hdr->in != sizeof(cmd) || bytes != sizeof(*hdr) + sizeof(cmd))
+		return ask(c, hdr, bytes, answer);
+	memcpy(&cmd, hdr + 1, sizeof(cmd));
+	fresh = resolved_takes(&c->resolved, cmd.id);
+	if (fresh && resolved_before(&c->resolved, &cmd, all))
+		return tell(c, hdr, cmd.id);
+	n = ask(c, hdr, bytes, answer);
+	if (fresh && n >= 0)
+		resolved_keep(&c->resolved, &cmd, all);
+	return n;
 }
 
 /* --- ids that softibd grants --- */
@@ -154,6 +193,7 @@ static ssize_t create_id(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr,
 		c->num_granted--;
 		cmd.response = created.id = c->granted++;
 		memcpy(answer->body, &created.id, sizeof(created.id));
+		resolved_created(&c->resolved, created.id, cmd.ps);
 		n = tell_later(c, hdr->cmd, &cmd, sizeof(cmd));
 		return n ? n : (ssize_t)sizeof(created.id);
 	}
@@ -162,23 +202,37 @@ static ssize_t create_id(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr,
 	if (n < (ssize_t)sizeof(created))
 		return n < 0 ? n : -EPROTO;
 	memcpy(&created, answer->body, sizeof(created));
+	resolved_created(&c->resolved, created.id, cmd.ps);
 	c->granted = created.first;
 	c->num_granted = created.count;
 	return sizeof(created.id);
 }
 
+static ssize_t exchange(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
+			struct answer *answer)
+{
+	ssize_t n = ahead_find(&c->ahead, hdr, bytes, answer->body, sizeof(answer->body));
+	uint32_t id;
+
+	if (n >= 0)
+		return n;
+	if (hdr->cmd == RDMA_USER_CM_CMD_CREATE_ID)
+		return create_id(c, hdr, bytes, answer);
+	if (hdr->cmd == RDMA_USER_CM_CMD_RESOLVE_ADDR)
+		return resolve_addr(c, hdr, bytes, answer);
+	if (is_certain(c, hdr, bytes, &id))
+		return tell(c, hdr, id);
+	resolved_touched(&c->resolved);
+	return ask(c, hdr, bytes, answer);
+}
+
 ssize_t commands_exchange(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
 			  struct answer *answer)
 {
-	uint32_t id;
 	ssize_t n;
 
 	pthread_mutex_lock(&c->lock);
-	n = ahead_find(&c->ahead, hdr, bytes, answer->body, sizeof(answer->body));
-	if (n < 0 && hdr->cmd == RDMA_USER_CM_CMD_CREATE_ID)
-		n = create_id(c, hdr, bytes, answer);
-	else if (n < 0)
-		n = is_certain(c, hdr, bytes, &id) ? tell(c, hdr, id) : ask(c, hdr, bytes, answer);
+	n = exchange(c, hdr, bytes, answer);
 	pthread_mutex_unlock(&c->lock);
 	return n;
 }
@@ -225,6 +279,21 @@ static ssize_t ask_for_event(struct commands *c, const struct rdma_ucm_cmd_hdr *
 	return n;
 }
 
+/* @bytes: what softibd has answered ahead. Context: lock */
+static void keep(struct commands *c, const void *bytes, size_t len)
+{
+	const struct abi_flow_answer *flow;
+	struct abi_ahead head;
+
+	ahead_keep(&c->ahead, bytes, len);
+	if (!c->expect_flow || len < sizeof(head))
+		return;
+	memcpy(&head, bytes, sizeof(head));
+	flow = ahead_flow(&c->ahead, head.id);
+	if (flow)
+		c->expect_flow(flow);
+}
+
 ssize_t commands_take_event(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
 			    struct answer *answer, ssize_t n)
 {
@@ -234,7 +303,7 @@ ssize_t commands_take_event(struct commands *c, const struct rdma_ucm_cmd_hdr *h
 	if (n < (ssize_t)sizeof(*event) || !take(c, event))
 		n = ask_for_event(c, hdr, bytes, answer);
 	if (n > 0)
-		ahead_keep(&c->ahead, event + 1, (size_t)n - sizeof(*event));
+		keep(c, event + 1, (size_t)n - sizeof(*event));
 	pthread_mutex_unlock(&c->lock);
 	return n < 0 ? n : (ssize_t)sizeof(event->resp);
 }

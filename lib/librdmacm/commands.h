@@ -14,8 +14,10 @@
 #include <rdma/rdma_user_cm.h>
 
 #include "abi/cm_event.h"
+#include "abi/lane.h"
 #include "abi/session.h"
 #include "ahead.h"
+#include "resolved.h"
 
 /** struct told - commands that softibd does not answer, which go out with the next one */
 struct told {
@@ -26,11 +28,15 @@ struct told {
 /** struct commands - the socket of commands of a device file */
 struct commands {
 	int control;
+	/** expect_flow(), tell_now() - libibverbs' functions with such names (expect.h); NULL: it has none */
+	void (*expect_flow)(const struct abi_flow_answer *answer);
+	void (*tell_now)(void);
 	pthread_mutex_t lock; /* one command at a time on @control */
 	/* --- protected by lock --- */
 	struct ahead ahead;
 	struct told told;
 	uint32_t granted, num_granted; /* numbers of the next ids (struct abi_cm_created) */
+	struct resolved resolved;
 	uint32_t asked_until; /* softibd is asked for events whose message has no larger number */
 };
 

@@ -31,6 +31,7 @@
 #include "abi/fds.h"
 #include "abi/session.h"
 #include "commands.h"
+#include "libibverbs/expect.h"
 #include "redirect/redirect.h"
 
 #define DEVICE_FILE "/dev/infiniband/rdma_cm"
@@ -102,6 +103,8 @@ static int open_device(const char *dir, int flags)
 	if (fds[OPENED_PAGE] >= 0)
 		close(fds[OPENED_PAGE]);
 	if (!ret) {
+		file->commands.expect_flow = softib_expect_flow;
+		file->commands.tell_now = softib_tell_now;
 		file->users = 1;
 		pthread_mutex_lock(&files_lock);
 		__atomic_store_n(&files[fd], file, __ATOMIC_RELAXED);

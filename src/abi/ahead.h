@@ -25,11 +25,17 @@ struct abi_ahead_page {
 	_Atomic uint32_t all;
 };
 
+/** abi_ahead_all_changes() - Return: how often all ids have changed. It never decreases */
+static inline uint32_t abi_ahead_all_changes(const struct abi_ahead_page *page)
+{
+	return atomic_load_explicit(&page->all, memory_order_acquire);
+}
+
 /** abi_ahead_changes() - Return: how often the id has changed. It never decreases */
 static inline uint32_t abi_ahead_changes(const struct abi_ahead_page *page, uint32_t id)
 {
 	return atomic_load_explicit(&page->changes[id % ABI_AHEAD_COUNTERS], memory_order_acquire) +
-	       atomic_load_explicit(&page->all, memory_order_acquire);
+	       abi_ahead_all_changes(page);
 }
 
 /** struct abi_ahead - answers about @id follow, each struct abi_ahead_answer and its bytes.
@@ -38,6 +44,10 @@ struct abi_ahead {
 	uint32_t id;
 	uint32_t changes;
 };
+
+/** ABI_AHEAD_FLOW - not a command: struct abi_flow_answer, for the queue pair that librdmacm takes to RTR
+ *  next. An answer that names no lane is not given */
+#define ABI_AHEAD_FLOW 0x5f00u
 
 /** struct abi_ahead_answer - @cmd: RDMA_USER_CM_CMD_QUERY or _INIT_QP_ATTR; @option: of the
  *  query, or the state of the queue pair; @bytes: of the response, a multiple of eight.

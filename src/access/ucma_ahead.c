@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "abi/ahead.h"
+#include "abi/lane.h"
 #include "access/ucma_private.h"
+#include "core/uobject.h"
 
 #define PAGE_BYTES sizeof(struct abi_ahead_page)
 
@@ -120,7 +122,7 @@ void ucma_page_destroy(struct ucma_page *page)
 
 /* --- answers --- */
 
-#define ASKS_MAX 7
+#define ASKS_MAX 8
 
 struct ask {
 	u16 cmd, option;
@@ -131,6 +133,7 @@ struct ask {
 #define PATH  {RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_PATH}
 #define ATTR(state) {RDMA_USER_CM_CMD_INIT_QP_ATTR, IB_QPS_##state}
 
+#define FLOW {ABI_AHEAD_FLOW, 0}
 #define OK(cmd) {RDMA_USER_CM_CMD_##cmd, 0}
 
 /* The queries of librdmacm after an event, before its program or another event changes the id; and the
@@ -142,8 +145,8 @@ static const struct {
 	{RDMA_CM_EVENT_ADDR_RESOLVED, {ADDR, GIDS, OK(RESOLVE_ROUTE)}},
 	{RDMA_CM_EVENT_ROUTE_RESOLVED, {PATH, ATTR(INIT), OK(CONNECT)}},
 	{RDMA_CM_EVENT_CONNECT_REQUEST,
-	 {ADDR, GIDS, PATH, ATTR(INIT), ATTR(RTR), ATTR(RTS), OK(ACCEPT)}},
-	{RDMA_CM_EVENT_CONNECT_RESPONSE, {ATTR(INIT), ATTR(RTR), ATTR(RTS), OK(ACCEPT)}},
+	 {ADDR, GIDS, PATH, ATTR(INIT), ATTR(RTR), ATTR(RTS), FLOW, OK(ACCEPT)}},
+	{RDMA_CM_EVENT_CONNECT_RESPONSE, {ATTR(INIT), ATTR(RTR), ATTR(RTS), FLOW, OK(ACCEPT)}},
 };
 
 static bool is_query(u32 cmd)
@@ -160,6 +163,57 @@ static bool is_certain(const struct rdma_cm_id *cm_id, u32 cmd)
 		!rdma_protocol_roce(cm_id->device, cm_id->port_num));
 }
 
+/* The flow of the packets of a queue pair that goes to RTR. Return: 0; -errno */
+static int flow_of(struct ucma_id *id, struct abi_resolve *flow)
+{
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_RTR}, init = {.qp_state = IB_QPS_INIT};
+	int mask, ret = rdma_init_qp_attr(id->cm_id, &init, &mask);
+
+	if (!ret)
+		ret = rdma_init_qp_attr(id->cm_id, &attr, &mask);
+	*flow = (struct abi_resolve){
+		.port_num = attr.ah_attr.port_num,
+		.dest_qpn = attr.dest_qp_num,
+		.dlid = (u16)attr.ah_attr.dlid,
+		.sl = attr.ah_attr.sl,
+	};
+	return ret ?: ib_get_cached_pkey(id->cm_id->device, attr.ah_attr.port_num, init.pkey_index,
+					 &flow->pkey);
+}
+
+/* A lane that exists already needs no descriptors, so the program need not ask for it. Return: 0; -errno */
+static int answer_flow(struct ucma_id *id, u8 *out, size_t *bytes)
+{
+	struct ib_device *device = id->cm_id->device;
+	struct ib_ucontext *context = id->session->pid ? ib_ucontext_of_process(device, id->session->pid)
+						       : NULL;
+	struct abi_flow_answer answer;
+	unsigned int num_fds;
+	int ret;
+
+	if (!context || rdma_protocol_roce(device, id->cm_id->port_num))
+		return -ENOENT;
+	answer.program = ((const struct abi_context_resp *)context->driver_resp)->program;
+	ret = flow_of(id, &answer.key);
+	if (!ret)
+		ret = device->ops->driver_command(context, ABI_CMD_RESOLVE, &answer.key, &answer.resp,
+						  NULL, &num_fds);
+	if (ret || answer.resp.lane == ABI_NO_LANE || !answer.resp.owner)
+		return ret ?: -ENOENT;
+	memcpy(out, &answer, sizeof(answer));
+	*bytes = sizeof(answer);
+	return 0;
+}
+
+static int make_answer(struct ucma_id *id, const struct ask *ask, u8 *out, size_t *bytes)
+{
+	if (ask->cmd == ABI_AHEAD_FLOW)
+		return answer_flow(id, out, bytes);
+	if (is_query(ask->cmd))
+		return ucma_ask(id, ask->cmd, ask->option, out, bytes);
+	return is_certain(id->cm_id, ask->cmd) ? 0 : -EINVAL;
+}
+
 /* Return: the length of the answer; 0: the query fails, or there is no room for the answer */
 static size_t put_answer(struct ucma_id *id, const struct ask *ask, u8 *out, size_t room)
 {
@@ -167,8 +221,7 @@ static size_t put_answer(struct ucma_id *id, const struct ask *ask, u8 *out, siz
 	_Alignas(8) u8 body[UCMA_RESPONSE_MAX] = {0};
 	size_t bytes = 0;
 
-	if (is_query(ask->cmd) ? ucma_ask(id, ask->cmd, ask->option, body, &bytes) :
-				 !is_certain(id->cm_id, ask->cmd))
+	if (make_answer(id, ask, body, &bytes))
 		return 0;
 	bytes = (bytes + 7) / 8 * 8;
 	if (sizeof(head) + bytes > room)

@@ -77,27 +77,39 @@ static struct list_head *first_unsent(const struct ucma_session *s)
 	return node;
 }
 
-static bool send_event(struct ucma_session *s, struct ucma_event *event)
-{
-	_Alignas(8) u8 out[UCMA_RESPONSE_MAX];
-	size_t bytes;
+#define BATCH 8 /* events that are sent by one system call */
 
-	event->number = s->last_sent + 1;
-	bytes = ucma_event_put(s, event, out);
-	if (send(s->fd, out, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)bytes)
-		return false;
-	event->sent = true;
-	s->last_sent++;
-	s->unsent--;
-	return true;
+/* Send the next events, from that of @node on. Return: how many were sent, at most BATCH */
+static unsigned int send_events(struct ucma_session *s, struct list_head *node)
+{
+	_Alignas(8) u8 out[BATCH][UCMA_RESPONSE_MAX];
+	struct mmsghdr messages[BATCH] = {0};
+	struct iovec parts[BATCH];
+	unsigned int n = 0;
+	int sent;
+
+	for (; n < BATCH && n < s->unsent; n++, node = node->next) {
+		struct ucma_event *event = list_entry(node, struct ucma_event, node);
+
+		event->number = s->last_sent + 1 + n;
+		parts[n] = (struct iovec){out[n], ucma_event_put(s, event, out[n])};
+		messages[n].msg_hdr = (struct msghdr){.msg_iov = &parts[n], .msg_iovlen = 1};
+	}
+	sent = sendmmsg(s->fd, messages, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return sent > 0 ? (unsigned int)sent : 0;
 }
 
 void ucma_flush(struct ucma_session *s)
 {
 	struct list_head *node = first_unsent(s);
+	unsigned int n;
 
-	while (s->unsent && send_event(s, list_entry(node, struct ucma_event, node)))
-		node = node->next;
+	while (s->unsent && (n = send_events(s, node)))
+		for (; n; n--, node = node->next) {
+			list_entry(node, struct ucma_event, node)->sent = true;
+			s->last_sent++;
+			s->unsent--;
+		}
 	rt_io_watch(&s->news, true, s->unsent > 0);
 }
 

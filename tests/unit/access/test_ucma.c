@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../core/rdma_cm_net.h"
+#include "abi/lane.h"
 #include "abi/session.h"
 #include "access/listener.h"
 #include "access/quota.h"
@@ -702,6 +703,138 @@ static void test_a_command_that_is_told_fails_by_an_event(void **state)
 	assert_int_equal(next_message(&message), -1);
 }
 
+static void tell_to_resolve_addr(u32 id)
+{
+	const struct sockaddr_in to = ip("10.0.0.2", PORT);
+	struct rdma_ucm_resolve_addr cmd = {.id = id, .timeout_ms = 1000, .dst_size = sizeof(to)};
+
+	memcpy(&cmd.dst_addr, &to, sizeof(to));
+	say(RDMA_USER_CM_CMD_RESOLVE_ADDR | ABI_CM_TOLD, &cmd, sizeof(cmd), 0);
+}
+
+/* An address is resolved, or it is not, and both is told by an event. */
+static void test_an_address_is_resolved_by_telling(void **state)
+{
+	struct message message;
+	u32 id;
+
+	assert_int_equal(make_ids(1, &id), 1);
+	tell_to_resolve_addr(id);
+	assert_true(await_message(&message) > 0);
+	assert_int_equal(message.event.resp.event, RDMA_CM_EVENT_ADDR_RESOLVED);
+	say_taken(1);
+	tell_to_resolve_addr(id); /* it is resolved */
+	assert_true(await_message(&message) > 0);
+	assert_int_equal(message.event.resp.event, RDMA_CM_EVENT_ADDR_ERROR);
+	assert_int_equal((int)message.event.resp.status, -EINVAL);
+	assert_int_equal(message.event.resp.id, id);
+	assert_int_equal(recv(commands, &message, sizeof(message), MSG_DONTWAIT), -1);
+}
+
+/* --- flows that are answered ahead --- */
+
+static struct abi_resolve asked;
+static struct abi_resolve_resp resolved;
+
+static int driver_command(struct ib_ucontext *context, u32 command, const void *in, void *out, int fds[2],
+			  unsigned int *num_fds)
+{
+	assert_int_equal(command, ABI_CMD_RESOLVE);
+	assert_null(fds); /* none could be passed on */
+	memcpy(&asked, in, sizeof(asked));
+	memcpy(out, &resolved, sizeof(resolved));
+	return 0;
+}
+
+/* The program connects to n2. Return: the event that says so is in @message */
+static void connect_to_n2(struct message *message)
+{
+	struct rdma_ucm_connect cmd = {.id = make_resolved(), .conn_param = {.qp_num = 0x222, .valid = 1}};
+	struct rdma_conn_param param = param_of(0x111, "");
+
+	assert_true(await_message(message) > 0);
+	say_taken(message->event.number);
+	tell_to_resolve_route(cmd.id);
+	assert_true(await_message(message) > 0);
+	say_taken(message->event.number);
+	server.num = 0;
+	say(RDMA_USER_CM_CMD_CONNECT | ABI_CM_TOLD, &cmd, sizeof(cmd) / 8 * 8, 0);
+	while (!server.num)
+		turn(1);
+	assert_int_equal(rdma_accept(server.peer, &param), 0);
+	memset(message, 0, sizeof(*message));
+	assert_true(await_message(message) > 0);
+	assert_int_equal(message->event.resp.event, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	destroy(cmd.id);
+	rdma_destroy_id(server.peer);
+	server.peer = NULL;
+}
+
+/* Return: the flow that came with an event; NULL */
+static const struct abi_flow_answer *flow_of(const struct message *message)
+{
+	struct abi_ahead_answer answer;
+	size_t at = sizeof(struct abi_ahead);
+
+	do {
+		memcpy(&answer, message->ahead + at, sizeof(answer));
+		at += sizeof(answer);
+		if (answer.cmd == ABI_AHEAD_FLOW)
+			return (const void *)(message->ahead + at);
+		at += answer.bytes;
+	} while (answer.cmd);
+	return NULL;
+}
+
+/* The flow of a QP goes with the event after which librdmacm takes the QP to RTR, if the process has one
+ * context alone and softibd knows the way and the owner of the peer. */
+static void test_a_flow_is_answered_ahead(void **state)
+{
+	struct ib_device *device = &net->node[1]->ib;
+	const struct abi_context_resp resp = {.program = 5};
+	struct ib_ucontext context[2] = {{.device = device, .pid = getpid(), .driver_resp = &resp},
+					 {.device = device, .pid = getpid(), .driver_resp = &resp}};
+	struct ib_device_ops ops = *device->ops;
+	const struct ib_device_ops *before = device->ops;
+	const struct abi_flow_answer *flow;
+	struct message message;
+
+	ops.driver_command = driver_command;
+	device->ops = &ops;
+	listen_at("0.0.0.0", RDMA_PS_TCP);
+	resolved = (struct abi_resolve_resp){.lane = 4, .flow = 1, .epoch = 2, .owner = 7, .mtu_bytes = 2048};
+	connect_to_n2(&message);
+	assert_null(flow_of(&message)); /* no context */
+
+	list_add_tail(&context[0].node, &device->ucontext_list);
+	connect_to_n2(&message);
+	flow = flow_of(&message);
+	assert_non_null(flow);
+	assert_int_equal(flow->program, 5);
+	assert_int_equal(flow->key.dest_qpn, 0x111);
+	assert_int_equal(flow->key.port_num, 1);
+	assert_int_equal(flow->key.pkey, 0xffff);
+	assert_memory_equal(&flow->key, &asked, sizeof(asked));
+	assert_memory_equal(&flow->resp, &resolved, sizeof(resolved));
+
+	resolved.owner = 0;
+	connect_to_n2(&message);
+	assert_null(flow_of(&message));
+	resolved.owner = 7;
+	resolved.lane = ABI_NO_LANE;
+	connect_to_n2(&message);
+	assert_null(flow_of(&message));
+	resolved.lane = 4;
+	list_add_tail(&context[1].node, &device->ucontext_list);
+	connect_to_n2(&message); /* which of the two? */
+	assert_null(flow_of(&message));
+	list_del(&context[0].node);
+	list_del(&context[1].node);
+	rdma_destroy_id(server.id);
+	server.id = NULL;
+	device->ops = before;
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, open_all, close_all)
 
 int main(void)
@@ -727,6 +860,8 @@ int main(void)
 		CASE(test_an_event_far_from_the_oldest_is_not_sought),
 		CASE(test_a_command_that_is_told_succeeds),
 		CASE(test_a_command_that_is_told_fails_by_an_event),
+		CASE(test_an_address_is_resolved_by_telling),
+		CASE(test_a_flow_is_answered_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,6 +161,168 @@ static void many_ids_are_told_in_several_messages(void **state)
 	assert_in_range(next, 20 + IDS - ABI_CM_TOLD_MAX, 20 + IDS - 1);
 }
 
+/* --- addresses --- */
+
+/** struct resolve - RESOLVE_ADDR, as librdmacm writes it */
+struct resolve {
+	struct rdma_ucm_cmd_hdr hdr;
+	struct rdma_ucm_resolve_addr cmd;
+};
+
+static struct resolve to_address(uint32_t id, uint8_t last)
+{
+	struct resolve command = {{RDMA_USER_CM_CMD_RESOLVE_ADDR, sizeof(command.cmd), 0},
+				  {.id = id, .timeout_ms = 1000, .dst_size = 8}};
+
+	memset(&command.cmd.dst_addr, last, 8);
+	return command;
+}
+
+static ssize_t exchange(struct fixture *f, const void *command, size_t bytes)
+{
+	struct answer answer;
+
+	return commands_exchange(&f->commands, command, bytes, &answer);
+}
+
+/* @refusal: softibd's answer if it is asked. Return: is it asked? What was sent is read. */
+static bool is_address_asked(struct fixture *f, struct resolve command, int refusal)
+{
+	uint8_t message[2048];
+	struct rdma_ucm_cmd_hdr hdr;
+	ssize_t n, ret;
+
+	will_refuse(f, refusal);
+	ret = exchange(f, &command, sizeof(command));
+	n = heard(f, message, sizeof(message));
+	assert_true(n >= (ssize_t)sizeof(command)); /* ids that are told may stand before it */
+	memcpy(&hdr, message + n - sizeof(command), sizeof(hdr));
+	assert_int_equal(hdr.cmd & ~ABI_CM_TOLD, RDMA_USER_CM_CMD_RESOLVE_ADDR);
+	if (!(hdr.cmd & ABI_CM_TOLD)) {
+		assert_int_equal(ret, refusal);
+		return true;
+	}
+	assert_int_equal(ret, 0);
+	assert_int_equal(recv(f->commands.control, message, sizeof(message), MSG_DONTWAIT),
+			 sizeof(struct abi_reply)); /* nobody waits for the answer */
+	return false;
+}
+
+/* softibd grants ids from 20 on, and the first one is asked. Return: the first one */
+static uint32_t with_granted_ids(struct fixture *f, uint32_t count)
+{
+	struct create message;
+	uint32_t id;
+
+	will_answer(f, (struct abi_cm_created){7, 20, count});
+	create(f, RDMA_PS_TCP, &id);
+	heard(f, &message, sizeof(message));
+	return id;
+}
+
+static void an_address_is_asked_once(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t id = with_granted_ids(f, 9);
+
+	assert_true(is_address_asked(f, to_address(id, 1), -EADDRNOTAVAIL));
+	create(f, RDMA_PS_TCP, &id);
+	assert_true(is_address_asked(f, to_address(id, 1), 0)); /* it was refused */
+	create(f, RDMA_PS_TCP, &id);
+	assert_false(is_address_asked(f, to_address(id, 1), 0));
+	assert_true(is_address_asked(f, to_address(id, 1), -EINVAL)); /* the id had a command */
+	create(f, RDMA_PS_TCP, &id);
+	assert_true(is_address_asked(f, to_address(id, 2), 0)); /* another address */
+	create(f, RDMA_PS_UDP, &id);
+	assert_true(is_address_asked(f, to_address(id, 2), 0)); /* another port space */
+	create(f, RDMA_PS_TCP, &id);
+	assert_false(is_address_asked(f, to_address(id, 2), 0));
+	assert_true(is_address_asked(f, to_address(999, 2), -ENOENT)); /* no id */
+}
+
+/* The addresses of the machine's ports may have changed, or the id is bound. */
+static void an_address_that_may_be_refused_is_asked(void **state)
+{
+	const struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct rdma_ucm_bind cmd;
+	} bind = {{RDMA_USER_CM_CMD_BIND, sizeof(bind.cmd), 0}, {.id = 20}};
+	struct fixture *f = *state;
+	uint32_t id = with_granted_ids(f, 9), all = 1;
+	uint8_t message[1024];
+
+	assert_true(is_address_asked(f, to_address(id, 1), 0));
+	create(f, RDMA_PS_TCP, &id);
+	will_refuse(f, 0);
+	exchange(f, &bind, sizeof(bind));
+	heard(f, message, sizeof(message));
+	assert_true(is_address_asked(f, to_address(id, 1), 0));
+	create(f, RDMA_PS_TCP, &id);
+	assert_int_equal(pwrite(f->page_fd, &all, sizeof(all), offsetof(struct abi_ahead_page, all)), sizeof(all));
+	assert_true(is_address_asked(f, to_address(id, 1), 0));
+	create(f, RDMA_PS_TCP, &id);
+	assert_false(is_address_asked(f, to_address(id, 1), 0));
+}
+
+/* --- libibverbs --- */
+
+static int told_now;
+static struct abi_flow_answer expected;
+
+static void tell_now(void)
+{
+	told_now++;
+}
+
+static void expect_flow(const struct abi_flow_answer *answer)
+{
+	expected = *answer;
+}
+
+/* What the program has done to its QPs, softibd hears before a command that it may depend on. */
+static void libibverbs_tells_before_a_command(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t id;
+
+	f->commands.tell_now = tell_now;
+	told_now = 0;
+	id = with_granted_ids(f, 2);
+	assert_int_equal(told_now, 1);
+	assert_true(is_address_asked(f, to_address(id, 1), 0));
+	assert_int_equal(told_now, 2);
+	create(f, RDMA_PS_TCP, &id); /* is kept */
+	assert_int_equal(told_now, 2);
+	assert_false(is_address_asked(f, to_address(id, 1), 0));
+	assert_int_equal(told_now, 3);
+}
+
+/* What softibd says of a flow with an event, libibverbs hears before the program has the event. */
+static void a_flow_is_passed_on(void **state)
+{
+	const struct rdma_ucm_cmd_hdr hdr = {.cmd = RDMA_USER_CM_CMD_GET_EVENT};
+	struct fixture *f = *state;
+	struct {
+		struct abi_cm_event event;
+		struct abi_ahead ahead;
+		struct abi_ahead_answer head;
+		struct abi_flow_answer flow;
+	} message = {.event.number = 1, .ahead.id = 20, .head = {ABI_AHEAD_FLOW, 0, sizeof(message.flow)},
+		     .flow = {.program = 3, .key.dest_qpn = 4}};
+	struct answer answer;
+
+	f->commands.expect_flow = expect_flow;
+	memcpy(answer.body, &message, sizeof(message));
+	assert_true(commands_take_event(&f->commands, &hdr, sizeof(hdr), &answer, sizeof(message)) > 0);
+	assert_memory_equal(&expected, &message.flow, sizeof(expected));
+	expected = (struct abi_flow_answer){0};
+	message.event.number++;
+	message.head.bytes -= 8; /* not one */
+	memcpy(answer.body, &message, sizeof(message));
+	assert_true(commands_take_event(&f->commands, &hdr, sizeof(hdr), &answer, sizeof(message)) > 0);
+	assert_int_equal(expected.program, 0);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -169,6 +331,10 @@ int main(void)
 		CASE(an_id_that_is_granted_is_told_with_the_next_command),
 		CASE(what_may_be_refused_is_asked),
 		CASE(many_ids_are_told_in_several_messages),
+		CASE(an_address_is_asked_once),
+		CASE(an_address_that_may_be_refused_is_asked),
+		CASE(libibverbs_tells_before_a_command),
+		CASE(a_flow_is_passed_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
