@@ -10,7 +10,7 @@ from bench.connect import Connect
 from bench.counts import TABLE as INSTRUCTIONS
 from bench.daemon import BesideFlaps, PacketTime, PortMemory
 from bench.ipoib import Idle, Ip, MODES, fabric_of, relay, veth
-from bench.paths import Paths
+from bench.paths import ModulePaths, Paths
 from bench.sockets import BLOCKING_TCP, RSOCKETS, SDP, TCP, Rstream
 from bench.sources import (NO_SPIN, ONE_CORE, Bare, Instructions, Libfabric, Mpi, MpiOverSoftib,
                            Perftest, Ucx, UcxOverSoftib, Verbs)
@@ -303,7 +303,11 @@ def connection_rows():
 
 
 def query_rows():
-    return [Row("path queries, 1,000 of one client", "path queries", "k/s", Paths(),
+    return [Row("path queries, 1,000 of one program", "path queries", "k/s", Paths(),
+                reach=("value", 100)),
+            Row("path queries, 1,000 of one module", "path queries", "k/s", ModulePaths(False),
+                reach=("value", 100)),
+            Row("path queries, 1,000 of one module, cached", "path queries", "k/s", ModulePaths(True),
                 reach=("value", 100))]
 
 
