@@ -98,9 +98,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	close(sock);
 	for (int i = 0; i < 3; i++)
 		rt_posix_turn(rt);
-	if (fake->live || uverbs_num_sessions(uverbs)) {
-		fprintf(stderr, "%d objects, %u sessions left\n", fake->live,
-			uverbs_num_sessions(uverbs));
+	if (fake->live || fake->reserved || fake->ib.reserved_qps || uverbs_num_sessions(uverbs)) {
+		fprintf(stderr, "%d objects, %d and %u reserved, %u sessions left\n", fake->live, fake->reserved,
+			fake->ib.reserved_qps, uverbs_num_sessions(uverbs));
 		abort();
 	}
 	return 0;

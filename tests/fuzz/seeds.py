@@ -418,7 +418,8 @@ def scsi():
 # --- uverbs: messages, each whole: a kind of 0x80, its length in words, the words ---
 
 RC_QP, UD_QP, LOCAL_WRITE = 2, 4, 1
-FIRST_OWN_COMMAND, OWN_COMMANDS = 0x5f00, 11  # what libibverbs asks softibd alone
+FIRST_OWN_COMMAND, OWN_COMMANDS = 0x5f00, 16  # what libibverbs asks softibd alone
+CREATED_QP, CREATED_WORDS = 0x5f0f, 41  # the answer to CREATE_QP with a grant
 PD, CQ, SRQ, MR, QP = range(5)  # the handles of uverbs_objects()
 
 
@@ -435,8 +436,16 @@ def uverbs_objects(qp_type):
             uverbs_command(18, pack("<QIIiI", 7, 16, 0, -1, 0), 2) +
             uverbs_command(32, pack("<QIIII", 7, PD, 16, 1, 0), 4) +
             uverbs_command(9, pack("<QQQII", 0x10000, 4096, 0x10000, PD, LOCAL_WRITE), 3) +
-            uverbs_command(24, pack("<Q9I4B", 7, PD, CQ, CQ, SRQ, 8, 8, 1, 1, 0, 1, qp_type, 0, 0),
-                           8))
+            uverbs_command(24, uverbs_qp(qp_type), 8))
+
+
+def uverbs_qp(qp_type):
+    return pack("<Q9I4B", 7, PD, CQ, CQ, SRQ, 8, 8, 1, 1, 0, 1, qp_type, 0, 0)
+
+
+def uverbs_granted(*told):
+    """A QP with whose answer another one is granted, and messages about that one."""
+    return uverbs_objects(RC_QP) + uverbs_command(24, uverbs_qp(RC_QP), CREATED_WORDS) + b"".join(told)
 
 
 def uverbs_end(number, handle):
@@ -455,6 +464,13 @@ def uverbs_modify(qp, mask, state):
 def uverbs():
     yield "ask", (uverbs_command(1, b"", 44) + uverbs_command(2, pack("<B7x", 1), 10) +
                   uverbs_command(17, b"", 1))
+    created = uverbs_command(CREATED_QP, uverbs_qp(RC_QP) + pack("<II", QP + 2, 0))
+    init = uverbs_modify(QP + 2, 0x39, 1)[2:]
+    init = pack("<I", FIRST_OWN_COMMAND + 14) + init[4:]
+    both = created[2:] + init
+    yield "granted", uverbs_granted(created)
+    yield "granted_init", uverbs_granted(bytes([0x80, len(both) // 4]) + both)
+    yield "granted_twice", uverbs_granted(created, created, uverbs_command(24, uverbs_qp(RC_QP), CREATED_WORDS))
     for name, kind, mask in (("rc", RC_QP, 0x39), ("ud", UD_QP, 0x71)):
         made = uverbs_objects(kind)
         yield name, made
