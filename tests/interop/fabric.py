@@ -168,7 +168,7 @@ def public_copy():
             "bin": [BUILD / "bin" / name for name in ("softib", "softib-rsh", "softib-rpcrdma", "softib-pvrdma",
                                                       "softibd", "softib-sm")],
             "lib": [BUILD / "lib" / name for name in ("libibverbs.so.1", "libibumad.so.3",
-                                                  "librdmacm.so.1", "libmnl.so.0", "libnl-3.so.200", "libsdp.so")],
+                                                  "librdmacm.so.1", "libmnl.so.0", "libnl-3.so.200", "libnodefiles.so", "libsdp.so")],
             "interop": Path(__file__).parent.glob("*.py")}.items():
         (top / folder).mkdir()
         for path in files:
