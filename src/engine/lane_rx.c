@@ -105,7 +105,7 @@ static bool source_is_valid(const struct eng_lane_in *lane, struct eng_qp *qp,
 	if (!wire_addr_is_of(wire_addr_of_lid(record->slid), lane->source) ||
 	    record->pkey != lane->pkey)
 		return false;
-	if (qp->init.type == IBV_QPT_UD)
+	if (!tp_is_connected(qp->tp))
 		return true;
 	if (qp->peer_owner && lane->owner != qp->peer_owner)
 		return false;
@@ -157,7 +157,7 @@ static bool is_rnr_nak(const struct wire_packet *pkt)
  * packet? A QP that does not receive judges nothing. */
 static bool has_wrong_qkey(const struct eng_qp *qp, const struct wire_packet *pkt)
 {
-	return qp->init.type == IBV_QPT_UD &&
+	return tp_is_datagram(qp->tp) &&
 	       wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_DETH &&
 	       tp_state_receives(tp_qp_state(qp->tp)) &&
 	       !tp_qkey_passes(qp->init.qpn, tp_qp_attr(qp->tp)->qkey, pkt->deth.qkey);
@@ -196,7 +196,7 @@ static enum eng_predicted kind_of(const struct eng_qp *qp, uint8_t opcode)
 	case WIRE_UD | WIRE_SEND_ONLY:
 		return ENG_DATAGRAM;
 	case WIRE_XRC | WIRE_SEND_ONLY:
-		return qp->init.type == IBV_QPT_XRC_RECV ? ENG_XRC_MESSAGE : ENG_UNPREDICTED;
+		return eng_is_xrc_target(qp) ? ENG_XRC_MESSAGE : ENG_UNPREDICTED;
 	case WIRE_RC | WIRE_ACKNOWLEDGE:
 	case WIRE_XRC | WIRE_ACKNOWLEDGE:
 		return sends_only ? ENG_ACK : ENG_UNPREDICTED;

@@ -45,7 +45,8 @@ static void note_flow(struct eng_qp *qp, const struct tp_av *av)
 {
 	uint32_t bytes = WIRE_LRH_BYTES + WIRE_BTH_BYTES + WIRE_ICRC_BYTES;
 	uint32_t most = qp->init.max_send_sge ? tp_qp_attr(qp->tp)->mtu_bytes : 0;
-	bool ud = qp->init.type == IBV_QPT_UD, rc = qp->init.type == IBV_QPT_RC;
+	bool ud = tp_is_datagram(qp->tp);
+	bool rc = tp_is_acknowledged(qp->tp) && !tp_names_srq(qp->tp);
 	struct abi_record record;
 	struct wire_packet pkt;
 
@@ -80,7 +81,7 @@ enum eng_medium eng_lane_medium(struct engine *e, struct eng_qp *qp)
 	enum eng_medium medium;
 	uint32_t bytes;
 
-	if (likely(qp->init.type != IBV_QPT_UD && eng_flow_holds(e, qp)))
+	if (likely(tp_is_connected(qp->tp) && eng_flow_holds(e, qp)))
 		return ENG_BY_LANE;
 	if (!e->cfg.link_ops->choose || qp->init.qpn < 2)
 		return ENG_BY_PACKETS;
@@ -96,7 +97,7 @@ enum eng_medium eng_lane_medium(struct engine *e, struct eng_qp *qp)
 			note_flow(qp, av);
 		return bytes <= qp->flow->mtu_bytes ? ENG_BY_LANE : ENG_BY_PACKETS;
 	}
-	if (qp->init.type != IBV_QPT_UD)
+	if (tp_is_connected(qp->tp))
 		bytes = tp_qp_attr(qp->tp)->mtu_bytes;
 	eng_flow_drop(qp);
 	medium = e->cfg.link_ops->choose(e->cfg.link, &path, bytes, &flow);
@@ -199,7 +200,7 @@ noinline static bool send_pieces(struct engine *e, struct eng_qp *qp,
 	for (int i = 0; i < wr->num_sge; to += wr->sg_list[i++].length)
 		copy_few(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 	one.length_bytes = (uint32_t)total;
-	return qp->init.type == IBV_QPT_RC ? send_rc(e, qp, wr, &one) : send_xrc(e, qp, wr, &one);
+	return tp_names_srq(qp->tp) ? send_xrc(e, qp, wr, &one) : send_rc(e, qp, wr, &one);
 }
 
 noinline static bool send_datagram(struct engine *e, struct eng_qp *qp,
@@ -212,13 +213,13 @@ noinline static bool send_datagram(struct engine *e, struct eng_qp *qp,
 bool eng_single_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
 		     const struct tp_av *av)
 {
-	if (qp->init.type == IBV_QPT_UD)
+	if (tp_is_datagram(qp->tp))
 		return send_datagram(e, qp, wr, av);
 	if (unlikely(wr->num_sge > 1))
 		return send_pieces(e, qp, wr);
 	if (unlikely(!eng_single_fits(wr, wr->send_flags, FAST_FLAGS, qp->single_bytes)))
 		return false;
-	if (unlikely(qp->init.type != IBV_QPT_RC))
+	if (unlikely(tp_names_srq(qp->tp)))
 		return send_xrc(e, qp, wr, (const struct tp_sge *)wr->sg_list);
 	return send_rc(e, qp, wr, (const struct tp_sge *)wr->sg_list);
 }
@@ -312,7 +313,7 @@ static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out
 static uint32_t room(struct eng_qp *qp)
 {
 	struct abi_lane_tx *tx = &qp->flow->lane->tx;
-	uint32_t grh = qp->init.type == IBV_QPT_UD ? WIRE_GRH_BYTES : 0;
+	uint32_t grh = tp_is_datagram(qp->tp) ? WIRE_GRH_BYTES : 0;
 	uint32_t want = tp_qp_next_bytes(qp->tp), least, bytes;
 
 	if (unlikely(!abi_lane_has_cell(tx)))

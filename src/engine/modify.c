@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/private.h"
+#include "transport/fast.h"
 
 /* legal_next[from]: bit mask of states that modify may go to (figure 124) */
 static const uint16_t legal_next[] = {
@@ -127,7 +128,7 @@ static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
 	if (qp->init.qpn < 2)
 		t->port_num = qp->init.port_num;
 	/* the transport knows powers of two; post.c the limit of a frame */
-	if (qp->init.type == IBV_QPT_UD)
+	if (tp_is_datagram(qp->tp))
 		t->mtu_bytes = qp->init.is_raw ?
 				       RAW_MTU_BYTES :
 				       (uint16_t)(128u << eng_port(qp->engine, t->port_num)->max_mtu_enc);

@@ -54,7 +54,7 @@ static uint32_t needed_by_peer(int access)
 
 static uint32_t needed(const struct eng_qp *qp, int access, enum tp_key whose)
 {
-	bool has_srq = qp->init.srq || qp->init.type == IBV_QPT_XRC_RECV;
+	bool has_srq = qp->init.srq || eng_is_xrc_target(qp);
 
 	switch (whose) {
 	case TP_KEY_WRITE:

@@ -149,8 +149,8 @@ static int translate(struct eng_qp *qp, const struct ibv_send_wr *wr,
 		return -EINVAL;
 	out->length_bytes = (uint32_t)total;
 	out->sge = sge;
-	return qp->init.type == IBV_QPT_UD ? describe_datagram(qp, wr, out, av_of) :
-					     describe_remote(wr, out);
+	return tp_is_datagram(qp->tp) ? describe_datagram(qp, wr, out, av_of) :
+					describe_remote(wr, out);
 }
 
 /* Return: 0, and *@queued: it is in the send queue; -errno */
@@ -233,7 +233,7 @@ noinline static int post_rest(struct eng_qp *qp, struct ibv_send_wr *wr, struct 
 static bool post_single(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
 			const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
-	bool has_av = qp->init.type == IBV_QPT_UD && !qp->init.is_raw && wr->wr.ud.ah;
+	bool has_av = tp_fast_is(qp->tp, 0) && wr->wr.ud.ah;
 
 	return wr->opcode == IBV_WR_SEND &&
 	       eng_single_post(e, qp, wr, has_av ? av_of(wr->wr.ud.ah) : NULL);

@@ -414,6 +414,11 @@ static inline bool eng_is_xrc(const struct eng_qp *qp)
 {
 	return qp->init.type == IBV_QPT_XRC_SEND || qp->init.type == IBV_QPT_XRC_RECV;
 }
+/** eng_is_xrc_target() - is @qp an XRC target? The transport does not tell it from an initiator */
+static inline bool eng_is_xrc_target(const struct eng_qp *qp)
+{
+	return qp->init.type == IBV_QPT_XRC_RECV;
+}
 /** eng_xrc_srq() - the SRQ that a request to the target @qp names by @srqn, if it is of the
  *  target's domain and its CQ has not overrun; NULL */
 struct eng_srq *eng_xrc_srq(const struct eng_qp *qp, uint32_t srqn);

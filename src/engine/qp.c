@@ -8,6 +8,7 @@
 
 #include "engine/private.h"
 #include "runtime/rt.h"
+#include "transport/fast.h"
 #include "transport/guard.h"
 
 #define CACHE_LINE 64
@@ -24,8 +25,8 @@ static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int acc
 	if (whose == TP_KEY_REMOTE)
 		return eng_mem_remote(qp, pd, key, va, len, access);
 	at = eng_mem_run(qp, pd, key, va, len, access, whose);
-	/* an unreliable request has its completion before its payload is loaded */
-	if (at && !access && qp->init.type != IBV_QPT_RC && unlikely(!guard_probe(at, *len)))
+	/* a request that nobody acknowledges has its completion before its payload is loaded */
+	if (at && !access && !tp_is_acknowledged(qp->tp) && unlikely(!guard_probe(at, *len)))
 		return NULL;
 	return at;
 }
@@ -497,7 +498,7 @@ int eng_qp_attach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t l
 {
 	struct eng_mcast *m;
 
-	if (qp->init.type != IBV_QPT_UD)
+	if (!tp_is_datagram(qp->tp))
 		return -EINVAL;
 	eng_lock(qp->engine);
 	m = find_mcast(qp, gid, lid);

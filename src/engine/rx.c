@@ -7,6 +7,7 @@
 
 #include "abi/target.h"
 #include "engine/private.h"
+#include "transport/fast.h"
 
 /* which port of ours a packet came in by when the link does not say: the one
  * whose address is its destination */
@@ -45,7 +46,7 @@ static bool is_from_peer(const struct eng_qp *qp, const struct wire_packet *pkt)
 	const struct tp_attr *attr = tp_qp_attr(qp->tp);
 	unsigned lmc;
 
-	if (qp->init.type == IBV_QPT_UD)
+	if (!tp_is_connected(qp->tp))
 		return true;
 	lmc = eng_port(qp->engine, attr->port_num)->lmc;
 	return wire_addr_is_of(wire_packet_source(pkt), wire_port_addrs(attr->av.dlid, lmc));

@@ -19,7 +19,7 @@ static struct eng_qp *find(struct engine *e, uint32_t qpn)
 {
 	struct eng_qp *qp = qpn >= 2 ? eng_qp_find(e, qpn & 0xffffff, 0) : NULL;
 
-	return qp && qp->init.type == IBV_QPT_XRC_RECV ? qp : NULL;
+	return qp && eng_is_xrc_target(qp) ? qp : NULL;
 }
 
 /* --- messages from softibd --- */

@@ -233,7 +233,7 @@ void eng_tx_qp(struct engine *e, struct eng_qp *qp)
  * the target, but if it is delayed, it does not leave before the answer that the peer waits for. */
 static uint32_t requests_sent(const struct engine *e, const struct eng_qp *qp)
 {
-	if (likely(qp->init.type != IBV_QPT_XRC_RECV))
+	if (likely(!eng_is_xrc_target(qp)))
 		return tp_next_psn(qp->tp).v;
 	return eng_flow_holds(e, qp) ? qp->flow->lane->xrc_requests : 0;
 }

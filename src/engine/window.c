@@ -264,7 +264,7 @@ bool eng_window_takes(struct eng_qp *qp, const struct tp_send_wr *wr)
 	struct request r = {.wr = wr, .use = use_of(wr->opcode)};
 	struct slot *s;
 
-	if (!qp->engine->windows || qp->init.type != IBV_QPT_RC || r.use == SLOT_USES) {
+	if (!qp->engine->windows || !tp_may_use_windows(qp->tp) || r.use == SLOT_USES) {
 		qp->window_run = 0;
 		return false;
 	}

@@ -5,6 +5,7 @@
  * the engine's lock.
  */
 #include "engine/window_slots.h"
+#include "transport/fast.h"
 
 static _Atomic uint64_t *token(struct engine *e, uint32_t index)
 {
@@ -123,7 +124,7 @@ static int offer_locked(struct engine *e, uint32_t qpn, uint32_t rkey,
 
 	/* the first requests came by packets */
 	if (!mr || mr->attr.key != rkey || mr->is_paged || mr->pages || !qp ||
-	    !tp_state_receives(tp_qp_state(qp->tp)) || qp->init.type != IBV_QPT_RC ||
+	    !tp_state_receives(tp_qp_state(qp->tp)) || !tp_may_use_windows(qp->tp) ||
 	    mr->attr.pd != qp->init.pd || (mr->is_window && !eng_mw_serves(mr, qp)))
 		return -EACCES;
 	*offer = (struct eng_offer){.mr = mr->attr, .access = allowed(qp, &mr->attr)};

@@ -21,7 +21,7 @@ struct eng_srq *eng_xrc_srq(const struct eng_qp *qp, uint32_t srqn)
 void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt)
 {
 	uint32_t flags = wire_opcodes[pkt->bth.opcode].flags;
-	bool is_target = qp->init.type == IBV_QPT_XRC_RECV;
+	bool is_target = eng_is_xrc_target(qp);
 
 	if (unlikely(is_target == !!(flags & WIRE_IS_RESPONSE))) {
 		qp->engine->stats.rx_malformed++;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the engine's fast path (engine/fast.h) asks of a QP. The engine knows nothing else of a
- * QP beyond transport.h.
+ * What the engine asks of a QP where a call would cost too much: the capabilities of its type
+ * (the table in opcode.c), and the steps of the fast path (engine/fast.h). The engine knows nothing
+ * else of a QP beyond transport.h.
  *
  * The fast path sends and receives SENDs of one packet, of RC, XRC or UD, without immediate and
  * fence, over a link of segments. Its functions here take the same steps (send.h, qp.h) as
@@ -34,6 +35,36 @@ static inline uint16_t tp_pkey(const struct tp_qp *qp)
 static inline uint8_t tp_transport(const struct tp_qp *qp)
 {
 	return qp->transport;
+}
+
+/** tp_is_connected() - has it one peer, whose packets alone it accepts? */
+static inline bool tp_is_connected(const struct tp_qp *qp)
+{
+	return qp->can & TP_CONNECTED;
+}
+
+/** tp_is_acknowledged() - do its requests complete when the peer has acknowledged them? */
+static inline bool tp_is_acknowledged(const struct tp_qp *qp)
+{
+	return qp->can & TP_ACKNOWLEDGED;
+}
+
+/** tp_is_datagram() - is each of its packets a message of its own, with a DETH? */
+static inline bool tp_is_datagram(const struct tp_qp *qp)
+{
+	return qp->can & TP_DATAGRAM;
+}
+
+/** tp_names_srq() - do its requests name the SRQ that receives them? */
+static inline bool tp_names_srq(const struct tp_qp *qp)
+{
+	return qp->can & TP_SRQ_NUMBER;
+}
+
+/** tp_may_use_windows() - may its RDMA and atomics be performed through a window? */
+static inline bool tp_may_use_windows(const struct tp_qp *qp)
+{
+	return qp->can & TP_BY_WINDOW;
 }
 
 /** tp_pkey_refresh() - set the P_Key to @pkey, which the port's table has at the QP's index */

@@ -290,7 +290,7 @@ static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr
 		return cut_is_sound(qp, wr);
 	if (wr->flags & IBV_SEND_INLINE && !inline_fits(qp, wr, op))
 		return false;
-	if (!(qp->can & TP_RDMA))
+	if (qp->can & TP_DATAGRAM)
 		return wr->length_bytes <= tp_mtu(qp); /* 9.8.3: one packet */
 	return wr->length_bytes <= TP_MESSAGE_MAX;
 }

@@ -83,14 +83,15 @@ enum tp_can {
 	TP_HELD = 1 << 5,	  /* its requests wait for the engine to take them (hold.c) */
 	TP_EE_CONTEXT = 1 << 6,	  /* it is an EE context, which carries the messages of RD QPs */
 	TP_SRQ_NUMBER = 1 << 7,	  /* its requests name the SRQ that receives them (A14) */
+	TP_DATAGRAM = 1 << 8,	  /* each packet is a message of its own, and has a DETH */
+	TP_BY_WINDOW = 1 << 9,	  /* its RDMA and atomics may be performed through a window */
 };
 
 /** struct tp_kind - what a transport type is capable of. A new type is a row */
 struct tp_kind {
 	uint8_t transport; /* enum wire_transport */
-	uint8_t can;	   /* enum tp_can */
+	uint16_t can;	   /* enum tp_can */
 };
-_Static_assert(TP_SRQ_NUMBER <= UINT8_MAX, "struct tp_kind, struct tp_qp");
 extern const struct tp_kind tp_kinds[];
 
 #define TP_OPS (TP_WR_RESYNC + 1)
@@ -302,7 +303,7 @@ struct tp_qp {
 	uint8_t transport; /* enum wire_transport */
 	uint8_t mtu_shift;
 	bool has_srq;
-	uint8_t can; /* enum tp_can, of the type */
+	uint16_t can; /* enum tp_can, of the type */
 	uint16_t sig_all_flag; /* IBV_SEND_SIGNALED when all requests are; else 0 */
 	uint32_t qpn;
 	uint64_t ack_half_ns; /* twice the ACK time-out; UINT64_MAX: for ever */
