@@ -295,29 +295,29 @@ static inline bool eng_is_predicted(const struct eng_prediction *p,
 	       p->source == abi_record_source(word, vary);
 }
 
-/** eng_receive_place() - the host address for @bytes of a whole message that goes into a receive
- *  whose first piece is @sge. *@mr: the region of the previous message, or NULL; updated. Return: NULL: the
- *  general path has to decide
+/** eng_receive_place() - the host address for @bytes of a payload that go into the piece @sge of a
+ *  receive, behind the first @offset bytes of it. *@mr: the region of the previous payload, or NULL;
+ *  updated. Return: NULL: the general path has to decide
  *
  *  The general path places a payload by tp_scatter(), which walks any number of pieces. This
- *  function knows one case of it, the message that fits into the first piece. It checks the
- *  region by the same functions (eng_mr_allows(), eng_mem()), but once for a run of
- *  messages, and without a call through tp_ops. Tried out, tp_scatter() in its place
- *  took "answer 8 B, receive" of make bench from 638 to 815 instructions (28 % more). */
-static inline void *eng_receive_place(struct engine *e, uint32_t pd,
-				      const struct tp_sge *sge, uint32_t bytes,
-				      const struct eng_mr **mr)
+ *  function knows one case of it, the payload that fits into what is left of one piece
+ *  (tp_piece_left()). It checks the region by the same functions (eng_mr_allows(), eng_mem()), but
+ *  once for a run of messages, and without a call through tp_ops. With tp_scatter()
+ *  in its place, "answer 8 B, receive" of make bench takes 868 instructions instead of 644. */
+static inline void *eng_receive_place(struct engine *e, uint32_t pd, const struct tp_sge *sge,
+				      uint32_t offset, uint32_t bytes, const struct eng_mr **mr)
 {
+	uint64_t va = sge->addr + offset;
 	void *to;
 
-	if (unlikely(sge->length_bytes < bytes))
+	if (unlikely(tp_piece_left(sge, offset) < bytes))
 		return NULL;
 	if (likely(*mr && (*mr)->attr.key == sge->lkey))
-		return eng_mr_at(*mr, sge->addr, bytes);
+		return eng_mr_at(*mr, va, bytes);
 	*mr = eng_mr_used(e, sge->lkey);
 	if (likely(eng_mr_allows(*mr, pd, sge->lkey, IBV_ACCESS_LOCAL_WRITE)))
-		return eng_mr_at(*mr, sge->addr, bytes);
-	to = eng_mem(e, pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
+		return eng_mr_at(*mr, va, bytes);
+	to = eng_mem(e, pd, sge->lkey, va, bytes, IBV_ACCESS_LOCAL_WRITE);
 	*mr = to ? eng_mr_used(e, sge->lkey) : NULL;
 	return to;
 }

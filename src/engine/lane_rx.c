@@ -323,7 +323,7 @@ receive_single(struct engine *e, struct eng_lane_in *lane,
 		return false;
 	payload += skip;
 	len -= skip;
-	to = eng_receive_place(e, rq->pd, tagged ? buffer->sge : wr->sge, head + len, mr);
+	to = eng_receive_place(e, rq->pd, tagged ? buffer->sge : wr->sge, 0, head + len, mr);
 	if (unlikely(!to))
 		return false;
 	/* 11.4.1.2: without a GRH the contents of its place are undefined; here zero, as on the
@@ -453,14 +453,14 @@ noinline static bool receive_middle(struct eng_lane_in *lane, const struct abi_c
 	const uint8_t *payload = eng_payload_at(&lane->rx, cell, copy.of, 0);
 	uint32_t len = abi_record_bytes(copy.of), offset;
 	struct engine *e = p->qp->engine;
+	const struct eng_mr *mr = NULL;
 	const struct tp_sge *piece;
 	void *to;
 
 	if (!payload || len != p->least_bytes ||
-	    !tp_fast_middle(p->qp->tp, abi_record_psn(copy.of), len, &piece, &offset))
+	    !tp_fast_middle(p->qp->tp, abi_record_psn(copy.of), &piece, &offset))
 		return false;
-	to = eng_mem_recent(e, p->qp->recv_rq->pd, piece->lkey, piece->addr + offset, len,
-			    IBV_ACCESS_LOCAL_WRITE);
+	to = eng_receive_place(e, p->qp->recv_rq->pd, piece, offset, len, &mr);
 	if (!to)
 		return false;
 	eng_put(e, to, payload, len, offset);

@@ -280,18 +280,9 @@ static inline bool tp_fast_receives(const struct tp_qp *qp)
 __attribute__((always_inline)) static inline bool tp_fast_expects(const struct tp_qp *qp,
 								  const bool ud)
 {
-	const uint8_t not [sizeof(uint32_t)] = {TP_RESPONSE_NAK, 0xff, 0xff, 0xff};
-	uint32_t is, mask;
-
-	_Static_assert(offsetof(struct tp_responder, pending) == 0 &&
-			       offsetof(struct tp_responder, message) == 1 &&
-			       offsetof(struct tp_responder, has_recv) == 2 &&
-			       offsetof(struct tp_responder, nak_sent) == 3,
-		       "these four are looked at in one");
-	memcpy(&is, &qp->resp, sizeof(is));
-	memcpy(&mask, not, sizeof(mask));
 	return likely(tp_fast_receives(qp) && tp_fast_is(qp, ud ? 0 : TP_ACKNOWLEDGED) &&
-		      !(is & mask));
+		      tp_refuses_nothing(&qp->resp) && !qp->resp.has_recv &&
+		      tp_follows(&qp->resp, TP_MESSAGE_SEND, true));
 }
 
 /** tp_fast_takes() - does a UD QP accept datagrams with @qkey? */
@@ -316,25 +307,24 @@ static inline void tp_fast_received_datagrams(struct tp_qp *qp, unsigned n)
 }
 
 /**
- * tp_fast_middle() - may the middle of a SEND be received at the PSN @at?
- * @len: its length; all its packets are full (9.7.4.1)
- * @piece, @offset: set to the place for it in the receive
+ * tp_fast_middle() - may the middle of a SEND be received at the PSN @at? Its packets are full
+ *  (9.7.4.1)
+ * @piece, @offset: set to the place for it in the receive, in which the caller looks for room
  *
- * Return: true: an RC QP expects it, has taken the receive, and the rest of one piece has room
+ * Return: true: an RC QP expects it, and has taken the receive
  */
-static inline bool tp_fast_middle(const struct tp_qp *qp, uint32_t at, uint32_t len,
+static inline bool tp_fast_middle(const struct tp_qp *qp, uint32_t at,
 				  const struct tp_sge **piece, uint32_t *offset)
 {
 	const struct tp_responder *r = &qp->resp;
 
 	if (qp->state != IBV_QPS_RTS || !tp_fast_is(qp, TP_ACKNOWLEDGED) ||
-	    !tp_follows(r, TP_MESSAGE_SEND, false) || !r->has_recv || r->nak_sent ||
-	    r->pending & TP_RESPONSE_NAK || at != r->epsn.v ||
-	    r->cursor.sge >= r->recv.num_sge)
+	    !tp_follows(r, TP_MESSAGE_SEND, false) || !r->has_recv || !tp_refuses_nothing(r) ||
+	    at != r->epsn.v || r->cursor.sge >= r->recv.num_sge)
 		return false;
 	*piece = &r->recv.sge[r->cursor.sge];
 	*offset = r->cursor.offset;
-	return len <= (*piece)->length_bytes - *offset;
+	return true;
 }
 
 /** tp_fast_received_middle() - those bytes were received and stored, as the payload of @packets
@@ -346,7 +336,7 @@ static inline void tp_fast_received_middle(struct tp_qp *qp, uint32_t len,
 
 	tp_received(r, packets, 0, false);
 	r->received_bytes += len;
-	r->cursor.offset += len;
+	tp_cursor_advance(&r->cursor, &r->recv.sge[r->cursor.sge], len);
 	qp->stats.rx_packets += packets;
 }
 

@@ -14,14 +14,6 @@ struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge, uint32
 	return at;
 }
 
-/* @len more bytes of the piece @sge, which @at is in, are passed */
-static void advance(struct tp_cursor *at, const struct tp_sge *sge, uint32_t len)
-{
-	at->offset += len;
-	if (at->offset == sge->length_bytes)
-		*at = (struct tp_cursor){at->sge + 1, 0};
-}
-
 bool tp_add_pieces(struct tp_qp *qp, enum tp_key whose, uint32_t key, uint64_t va,
 		   uint32_t length_bytes, int access, struct tp_packet_out *out)
 {
@@ -65,13 +57,13 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 	out->num_pieces = 0;
 	while (length_bytes > 0) {
 		const struct tp_sge *s = &sge[at->sge];
-		uint32_t len = MIN(s->length_bytes - at->offset, length_bytes);
+		uint32_t len = MIN(tp_piece_left(s, at->offset), length_bytes);
 
 		if (unlikely(!tp_add_pieces(qp, whose, s->lkey, s->addr + at->offset, len, 0,
 					    out)))
 			return false;
 		length_bytes -= len;
-		advance(at, s, len);
+		tp_cursor_advance(at, s, len);
 	}
 	return true;
 }
@@ -104,7 +96,7 @@ enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge
 
 		if (unlikely(at->sge >= num_sge))
 			return TP_COPY_TOO_SHORT;
-		len = MIN(s->length_bytes - at->offset, length_bytes);
+		len = MIN(tp_piece_left(s, at->offset), length_bytes);
 		if (len > 0) {
 			uint64_t run = len;
 			void *to = qp->ops->mem(qp->ctx, s->lkey, s->addr + at->offset, &run,
@@ -116,7 +108,7 @@ enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge
 			from += len;
 		}
 		length_bytes -= len;
-		advance(at, s, len);
+		tp_cursor_advance(at, s, len);
 	}
 	return TP_COPY_OK;
 }

@@ -524,6 +524,13 @@ static inline bool tp_follows(const struct tp_responder *r, enum tp_message kind
 	return r->message == (first ? TP_MESSAGE_NONE : kind);
 }
 
+/** tp_refuses_nothing() - has the responder sent no NAK since the last packet that it expected, and
+ *  is none to be sent? The next such packet revokes both (expected() in responder.c) */
+static inline bool tp_refuses_nothing(const struct tp_responder *r)
+{
+	return !r->nak_sent && !(r->pending & TP_RESPONSE_NAK);
+}
+
 /** tp_fits() - has a packet or segment the payload that so many packets of a message have? */
 static inline bool tp_fits(const struct tp_qp *qp, const struct wire_packet *pkt,
 			   uint32_t flags)
@@ -581,6 +588,18 @@ void tp_sq_flush(struct tp_qp *qp);
 
 enum tp_copy { TP_COPY_OK, TP_COPY_TOO_SHORT, TP_COPY_VIOLATION };
 
+/** tp_piece_left() - how many bytes of a piece of memory follow its first @offset bytes? */
+static inline uint32_t tp_piece_left(const struct tp_sge *piece, uint32_t offset)
+{
+	return piece->length_bytes - offset;
+}
+/** tp_cursor_advance() - move @at behind @bytes more of the piece @sge that it is in */
+static inline void tp_cursor_advance(struct tp_cursor *at, const struct tp_sge *sge, uint32_t bytes)
+{
+	at->offset += bytes;
+	if (!tp_piece_left(sge, at->offset))
+		*at = (struct tp_cursor){at->sge + 1, 0};
+}
 /** tp_scatter() - copy into a list of pieces, at @at, which moves on */
 enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge *sge,
 			unsigned num_sge, struct tp_cursor *at, const void *data,
