@@ -151,20 +151,13 @@ int device_query_rt_values(struct ibv_context *context, struct ibv_values_ex *va
  */
 int device_port_read(struct soft_context *ctx, uint32_t port, struct abi_devport *out)
 {
-	struct abi_devpage *page = (struct abi_devpage *)ctx->devpage;
-	uint32_t before;
+	const struct abi_devpage *page = ctx->devpage;
 
 	if (port < 1 || port > ctx->num_ports)
 		return -EINVAL;
-	while (!ctx->dead) {
-		before = atomic_load_explicit(&page->seq, memory_order_acquire);
-		if (!(before & 1)) {
-			memcpy(out, &page->port[port - 1], sizeof(*out));
-			atomic_thread_fence(memory_order_acquire);
-			if (atomic_load_explicit(&page->seq, memory_order_relaxed) == before)
-				return 0;
-		}
-	}
+	while (!ctx->dead)
+		if (abi_devpage_load(page, out, &page->port[port - 1], sizeof(*out)))
+			return 0;
 	return -EIO;
 }
 

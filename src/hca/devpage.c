@@ -107,10 +107,7 @@ static struct abi_devport snapshot(const struct hca *hca, unsigned port_num)
 
 static void write_port(struct abi_devpage *page, unsigned port_num, const struct abi_devport *port)
 {
-	atomic_fetch_add_explicit(&page->seq, 1, memory_order_acq_rel);
-	memcpy(&page->port[port_num - 1], port, sizeof(*port));
-	atomic_fetch_add_explicit(&page->epoch, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&page->seq, 1, memory_order_release);
+	abi_devpage_store(page, &page->port[port_num - 1], port, sizeof(*port));
 }
 
 void hca_page_publish(struct hca *hca, unsigned port_num)

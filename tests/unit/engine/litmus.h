@@ -10,7 +10,8 @@
  * thread knows nothing of may reach it late, and stores to two locations in either order. A
  * store with release carries its thread's view, which a load with acquire takes over. A full
  * fence exchanges views with all fences before it, and membarrier(2) is a full fence of both
- * threads. Plain stores and memcpy() are relaxed. So everything is found that arm64 does by
+ * threads. A sequentially consistent load finds no older value of its location than the last
+ * sequentially consistent store before it has left there. Plain stores and memcpy() are relaxed. So everything is found that arm64 does by
  * stores that arrive late; a load that is overtaken by a later store is not modelled.
  *
  * One thread runs at a time, and which one goes on at a step, and which value a load returns,
@@ -68,7 +69,7 @@ static struct litmus {
 	struct litmus_location location[LITMUS_LOCATIONS];
 	struct litmus_value value[LITMUS_VALUES];
 	unsigned locations, values, steps;
-	struct litmus_view fenced;
+	struct litmus_view fenced, consistent;
 	struct litmus_thread thread[2];
 	/* --- the run --- */
 	enum litmus_without without;
@@ -215,6 +216,22 @@ static bool litmus_acquires(memory_order order)
 	       litmus.without != LITMUS_NO_ACQUIRE;
 }
 
+static bool litmus_is_consistent(memory_order order)
+{
+	return order == memory_order_seq_cst && litmus.without != LITMUS_NO_FENCE;
+}
+
+/* a sequentially consistent access of the location @i begins, or a store has ended */
+static void litmus_agree(unsigned i, memory_order order)
+{
+	uint16_t *seen = &litmus.thread[litmus_self].seen.at[i], *agreed = &litmus.consistent.at[i];
+
+	if (!litmus_is_consistent(order))
+		return;
+	if (*agreed && litmus.value[*agreed].order > litmus.value[*seen].order)
+		*seen = *agreed;
+}
+
 static uint64_t litmus_read(unsigned i, unsigned v, memory_order order)
 {
 	struct litmus_thread *t = &litmus.thread[litmus_self];
@@ -235,6 +252,7 @@ static uint64_t litmus_load(const volatile void *at, size_t bytes, memory_order 
 	}
 	litmus_step();
 	i = litmus_locate(at, bytes);
+	litmus_agree(i, order);
 	v = litmus.thread[litmus_self].seen.at[i];
 	while (litmus.value[v].next && litmus_below(2))
 		v = litmus.value[v].next;
@@ -242,7 +260,7 @@ static uint64_t litmus_load(const volatile void *at, size_t bytes, memory_order 
 }
 
 static void litmus_append(unsigned i, volatile void *at, size_t bytes, uint64_t bits,
-			  const struct litmus_view *carried)
+			  const struct litmus_view *carried, memory_order order)
 {
 	struct litmus_location *l = &litmus.location[i];
 	unsigned v = litmus_new_value(bits, carried);
@@ -252,6 +270,8 @@ static void litmus_append(unsigned i, volatile void *at, size_t bytes, uint64_t 
 	l->last = (uint16_t)v;
 	litmus.thread[litmus_self].seen.at[i] = (uint16_t)v;
 	litmus.value[v].carried.at[i] = (uint16_t)v;
+	if (litmus_is_consistent(order))
+		litmus.consistent.at[i] = (uint16_t)v;
 	memcpy((void *)(uintptr_t)at, &bits, bytes); /* for what reads it without a step */
 }
 
@@ -265,23 +285,30 @@ static void litmus_store(volatile void *at, size_t bytes, uint64_t bits, memory_
 	}
 	litmus_step();
 	litmus_append(litmus_locate(at, bytes), at, bytes, bits,
-		      litmus_releases(order) ? &t->seen : &t->released);
+		      litmus_releases(order) ? &t->seen : &t->released, order);
 }
 
-static uint64_t litmus_exchange(volatile void *at, size_t bytes, uint64_t bits,
-				memory_order order)
+/* @adds: the new value is the old one and @bits; else it is @bits */
+static uint64_t litmus_change(volatile void *at, size_t bytes, uint64_t bits, bool adds,
+			      memory_order order)
 {
 	struct litmus_thread *t = &litmus.thread[litmus_self];
 	struct litmus_view carried;
-	uint64_t was;
+	uint64_t was = 0;
 	unsigned i;
 
+	if (!litmus_has(at)) {
+		memcpy(&was, (const void *)(uintptr_t)at, bytes);
+		bits += adds ? was : 0;
+		memcpy((void *)(uintptr_t)at, &bits, bytes);
+		return was;
+	}
 	litmus_step();
 	i = litmus_locate(at, bytes);
 	carried = litmus.value[litmus.location[i].last].carried;
 	was = litmus_read(i, litmus.location[i].last, order);
 	litmus_join(&carried, litmus_releases(order) ? &t->seen : &t->released);
-	litmus_append(i, at, bytes, bits, &carried);
+	litmus_append(i, at, bytes, bits + (adds ? was : 0), &carried, order);
 	return was;
 }
 
@@ -295,9 +322,15 @@ static void litmus_fence_of(struct litmus_thread *t)
 
 static void litmus_fence(memory_order order)
 {
+	struct litmus_thread *t = &litmus.thread[litmus_self];
+
 	litmus_step();
-	if (order == memory_order_seq_cst && litmus.without != LITMUS_NO_FENCE)
-		litmus_fence_of(&litmus.thread[litmus_self]);
+	if (litmus_is_consistent(order))
+		litmus_fence_of(t);
+	if (litmus_acquires(order))
+		litmus_join(&t->seen, &t->unacquired);
+	if (litmus_releases(order))
+		t->released = t->seen;
 }
 
 /** litmus_membarrier() - a full fence of both threads, wherever the other one is */
@@ -367,6 +400,7 @@ static const char *litmus_run(uint64_t seed, enum litmus_without without, void *
 	litmus.bytes = bytes;
 	litmus.locations = litmus.values = litmus.steps = 0;
 	memset(&litmus.fenced, 0, sizeof(litmus.fenced));
+	memset(&litmus.consistent, 0, sizeof(litmus.consistent));
 	memset(litmus.thread, 0, sizeof(litmus.thread));
 	litmus.without = without;
 	litmus.random = seed * 0x9e3779b97f4a7c15ull + 1;
@@ -385,6 +419,46 @@ static const char *litmus_run(uint64_t seed, enum litmus_without without, void *
 	return litmus.wrong;
 }
 
+/* --- cases --- */
+
+#define LITMUS_SEEDS 1000
+
+/** struct scene - two threads, the memory that they share, and what prepares it */
+struct scene {
+	void *memory;
+	size_t bytes;
+	void (*begin)(void);
+	void (*a)(void *arg);
+	void (*b)(void *arg);
+};
+
+/* Return: what the first seed that finds something shows; NULL */
+static const char *play(const struct scene *s, enum litmus_without without)
+{
+	const char *wrong = NULL;
+
+	for (unsigned seed = 1; seed <= LITMUS_SEEDS && !wrong; seed++) {
+		s->begin();
+		wrong = litmus_run(seed, without, s->memory, s->bytes, s->a, s->b, NULL);
+	}
+	return wrong;
+}
+
+/** needs() - without this order, some seed finds something */
+static void needs(const struct scene *s, enum litmus_without without)
+{
+	assert_non_null(play(s, without));
+}
+
+/** holds() - no seed finds anything */
+static void holds(const struct scene *s)
+{
+	const char *wrong = play(s, LITMUS_ALL);
+
+	if (wrong)
+		fail_msg("%s", wrong);
+}
+
 /* --- in the place of what lock-free code calls --- */
 
 #define LITMUS_TYPE(p) __typeof__((void)0, *(p))
@@ -394,9 +468,22 @@ static const char *litmus_run(uint64_t seed, enum litmus_without without, void *
 #define atomic_store_explicit(p, v, order) litmus_store(p, sizeof(*(p)), (uint64_t)(v), order)
 #undef atomic_exchange_explicit
 #define atomic_exchange_explicit(p, v, order)                                                      \
-	((LITMUS_TYPE(p))litmus_exchange(p, sizeof(*(p)), (uint64_t)(v), order))
+	((LITMUS_TYPE(p))litmus_change(p, sizeof(*(p)), (uint64_t)(v), false, order))
+#undef atomic_fetch_add_explicit
+#define atomic_fetch_add_explicit(p, v, order)                                                     \
+	({ (LITMUS_TYPE(p))litmus_change(p, sizeof(*(p)), (uint64_t)(v), true, order); })
+#undef atomic_fetch_sub_explicit
+#define atomic_fetch_sub_explicit(p, v, order) atomic_fetch_add_explicit(p, -(uint64_t)(v), order)
+#undef atomic_load
+#define atomic_load(p) atomic_load_explicit(p, memory_order_seq_cst)
+#undef atomic_store
+#define atomic_store(p, v) atomic_store_explicit(p, v, memory_order_seq_cst)
 #undef atomic_exchange
 #define atomic_exchange(p, v) atomic_exchange_explicit(p, v, memory_order_seq_cst)
+#undef atomic_fetch_add
+#define atomic_fetch_add(p, v) atomic_fetch_add_explicit(p, v, memory_order_seq_cst)
+#undef atomic_fetch_sub
+#define atomic_fetch_sub(p, v) atomic_fetch_sub_explicit(p, v, memory_order_seq_cst)
 #undef atomic_thread_fence
 #define atomic_thread_fence(order) litmus_fence(order)
 #undef atomic_signal_fence /* of the compiler alone, which moves none of these calls */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Lock-free code on a processor that orders memory weakly (litmus.h): the ring to softibd, a
- * lane, the sleep of their receivers, the engine's biased lock and the section of a window.
+ * lane, the sleep of their receivers, the engine's biased lock, the section of a window and the
+ * page of port attributes.
  * Each case passes with all seeds, and fails with some as soon as an order that the code asks
  * for is left out.
  */
@@ -13,41 +14,6 @@
 #define SPINS 2 /* so that threads wait in line, too */
 #include "engine/lock.c"
 #include "engine/window_fast.h"
-
-#define SEEDS 1000
-
-struct scene {
-	void *memory;
-	size_t bytes;
-	void (*begin)(void);
-	void (*a)(void *arg);
-	void (*b)(void *arg);
-};
-
-/* Return: what the first seed that finds something shows; NULL */
-static const char *play(const struct scene *s, enum litmus_without without)
-{
-	const char *wrong = NULL;
-
-	for (unsigned seed = 1; seed <= SEEDS && !wrong; seed++) {
-		s->begin();
-		wrong = litmus_run(seed, without, s->memory, s->bytes, s->a, s->b, NULL);
-	}
-	return wrong;
-}
-
-static void needs(const struct scene *s, enum litmus_without without)
-{
-	assert_non_null(play(s, without));
-}
-
-static void holds(const struct scene *s)
-{
-	const char *wrong = play(s, LITMUS_ALL);
-
-	if (wrong)
-		fail_msg("%s", wrong);
-}
 
 /* --- the ring --- */
 
@@ -385,6 +351,55 @@ static void a_target_waits_for_sections(void **state)
 	needs(&s, LITMUS_NO_ACQUIRE);
 }
 
+/* --- the page of port attributes --- */
+
+#define CHANGES 4u
+
+static union {
+	struct abi_devpage page;
+	uint8_t bytes[sizeof(struct abi_devpage) + sizeof(struct abi_devport)];
+} attributes;
+
+static void begin_attributes(void)
+{
+	memset(&attributes, 0, sizeof(attributes));
+}
+
+static void change_attributes(void *arg)
+{
+	for (uint32_t n = 1; n <= CHANGES; n++)
+		abi_devpage_store(&attributes.page, attributes.page.port, (uint32_t[2]){n, n},
+				  2 * sizeof(n));
+}
+
+static void read_attributes(void *arg)
+{
+	uint32_t copy[2] = {0, 0}, last = 0;
+
+	while (copy[0] < CHANGES) {
+		if (!abi_devpage_load(&attributes.page, copy, attributes.page.port, sizeof(copy))) {
+			sched_yield();
+			copy[0] = last;
+			continue;
+		}
+		if (copy[0] != copy[1])
+			litmus_wrong("attributes of two times");
+		if (copy[0] < last)
+			litmus_wrong("attributes that are older than the last");
+		last = copy[0];
+	}
+}
+
+static void attributes_are_of_one_time(void **state)
+{
+	static const struct scene s = {&attributes, sizeof(attributes), begin_attributes,
+				       change_attributes, read_attributes};
+
+	holds(&s);
+	needs(&s, LITMUS_NO_RELEASE);
+	needs(&s, LITMUS_NO_ACQUIRE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -395,6 +410,7 @@ int main(void)
 		cmocka_unit_test(two_threads_are_never_inside),
 		cmocka_unit_test(threads_in_line_are_never_inside_both),
 		cmocka_unit_test(a_target_waits_for_sections),
+		cmocka_unit_test(attributes_are_of_one_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
