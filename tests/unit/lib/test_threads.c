@@ -9,15 +9,34 @@
 
 #include "../test.h"
 
-#include "../../../lib/libibverbs/threads.h"
+#include <sys/stat.h>
+
+/* what happens while the kernel is asked; NULL: nothing */
+static void (*meanwhile)(void);
+
+static int ask(const char *path, struct stat *st)
+{
+	if (meanwhile)
+		meanwhile();
+	return stat(path, st);
+}
+
+#define stat(path, st) ask(path, st)
+#include "../../../lib/libibverbs/threads.c"
+#undef stat
 
 static _Atomic bool stop, told;
 
-static void *stranger(void *unused)
+static void *waits_for(void *flag)
 {
-	while (!atomic_load(&stop))
+	while (!atomic_load((_Atomic bool *)flag))
 		sched_yield();
 	return NULL;
+}
+
+static void *stranger(void *unused)
+{
+	return waits_for(&stop);
 }
 
 static void *one_of_ours(void *seen)
@@ -87,6 +106,48 @@ static void ours_and_another(void **state)
 	wait_alone();
 }
 
+static pthread_t ending;
+
+static void end_ours(void)
+{
+	atomic_store(&stop, true);
+	pthread_join(ending, NULL);
+}
+
+static void replace_ours(void)
+{
+	end_ours();
+	threads_created(); /* another one, which the kernel has, too: the stranger stands for it */
+}
+
+/* The program has two threads, and as many as one and one of the library's are there when the kernel
+ * is asked. */
+static void one_of_ours_that_ends_hides_no_other(void **state)
+{
+	void (*const happens[])(void) = {end_ours, replace_ours};
+	_Atomic bool other_stop;
+	pthread_t other;
+	bool seen, alone;
+
+	for (int i = 0; i < 2; i++) {
+		wait_alone();
+		atomic_store(&stop, false);
+		pthread_create(&ending, NULL, one_of_ours, &seen);
+		threads_created();
+		atomic_store(&other_stop, false);
+		pthread_create(&other, NULL, waits_for, &other_stop);
+		meanwhile = happens[i];
+		alone = threads_alone();
+		meanwhile = NULL;
+		if (happens[i] == replace_ours)
+			threads_end();
+		atomic_store(&other_stop, true);
+		pthread_join(other, NULL);
+		assert_false(alone);
+	}
+	wait_alone();
+}
+
 /* its one thread and a stranger are as many as were counted in the parent */
 static void a_child_has_none_of_ours(void **state)
 {
@@ -120,6 +181,7 @@ int main(void)
 		cmocka_unit_test(a_thread_of_the_programs_counts),
 		cmocka_unit_test(ours_do_not),
 		cmocka_unit_test(ours_and_another),
+		cmocka_unit_test(one_of_ours_that_ends_hides_no_other),
 		cmocka_unit_test(a_child_has_none_of_ours),
 	};
 
