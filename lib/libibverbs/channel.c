@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion channels: a queue of CQ events and a descriptor that counts
- * them (an eventfd used as a semaphore), so that programs may poll it and
- * set O_NONBLOCK. Under the channel's lock the count of the descriptor is the
- * length of the queue; except while an event waiter that drives the engine
- * looks at the queue itself (event_waiter.c): then the descriptor follows when
- * that driver leaves, and while the driver sleeps, the context's own doorbell
- * wakes it up.
+ * Completion channels: a queue of CQ events and a descriptor that counts them (an eventfd used as a
+ * semaphore), so that programs may poll it and set O_NONBLOCK. Under the channel's lock the count of
+ * the descriptor is the length of the queue. An exception is the time in which a driver, an event
+ * waiter that runs the engine (event_waiter.c), looks at the queue itself: the descriptor then
+ * follows when the driver leaves. While the driver sleeps, the context's own doorbell wakes it.
  *
- * A driver says so without taking the lock, so that an event costs it none:
+ * What a driver and an event tell each other without the lock, and in which memory order, is in
+ * channel_driver.h. Of the other atomics
  *
- *   an event   queued++;       then look: driver?
- *   a driver   driver = ...;   then look: queued?
- *
- * so that at least one of them sees the other, and does what is to be done.
+ *   telling      is incremented under the lock, before the queue's length counts as told, and
+ *                decremented after the write to the descriptor. take_count(), under the lock, reads
+ *                it before it reads the descriptor. If it reads 0, with acquire, the write of a
+ *                thread that has decremented it, with release, is in the descriptor. Then EAGAIN
+ *                says that the program has taken the count itself.
+ *   blocking_at  is a time and says nothing of other memory, so its order is relaxed. Another
+ *                thread's older answer makes a call ask again, or lets it wait as long as its own
+ *                older answer would.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -71,7 +74,7 @@ static void take_count(struct soft_channel *channel)
 	bool telling;
 
 	do {
-		telling = atomic_load(&channel->telling);
+		telling = atomic_load_explicit(&channel->telling, memory_order_acquire);
 		if (syscall(SYS_read, channel->ibv.fd, &one, sizeof(one)) > 0)
 			return;
 		if (errno == EAGAIN) /* because the program set O_NONBLOCK on it */
@@ -84,17 +87,18 @@ static void take_count(struct soft_channel *channel)
  * wants */
 static unsigned sync_count(struct soft_channel *channel)
 {
-	unsigned more;
+	unsigned queued, counted;
 
-	if (channel->driver != CHANNEL_HAS_NO_DRIVER)
+	if (atomic_load(&channel->state.driver) != CHANNEL_HAS_NO_DRIVER)
 		return 0;
-	for (; channel->counted > channel->queued; channel->counted--)
+	queued = atomic_load_explicit(&channel->state.queued, memory_order_relaxed);
+	counted = atomic_load_explicit(&channel->state.counted, memory_order_relaxed);
+	for (; counted > queued; counted--)
 		take_count(channel);
-	more = channel->queued - channel->counted;
-	if (more)
-		atomic_fetch_add(&channel->telling, 1);
-	channel->counted = channel->queued;
-	return more;
+	if (queued > counted)
+		atomic_fetch_add_explicit(&channel->telling, 1, memory_order_relaxed);
+	atomic_store_explicit(&channel->state.counted, queued, memory_order_relaxed);
+	return queued - counted;
 }
 
 static void unlock_and_add(struct soft_channel *channel, unsigned more)
@@ -103,14 +107,13 @@ static void unlock_and_add(struct soft_channel *channel, unsigned more)
 	if (!more)
 		return;
 	progress_ring(channel->ibv.fd, more);
-	atomic_fetch_sub(&channel->telling, 1);
+	atomic_fetch_sub_explicit(&channel->telling, 1, memory_order_release);
 }
 
 /** channel_driver_leaves() - the descriptor counts from now on what is in the queue */
 void channel_driver_leaves(struct soft_channel *channel)
 {
-	atomic_store(&channel->driver, CHANNEL_HAS_NO_DRIVER);
-	if (likely(atomic_load(&channel->queued) == atomic_load(&channel->counted)))
+	if (likely(channel_state_leaves(&channel->state)))
 		return;
 	pthread_mutex_lock(&channel->lock);
 	unlock_and_add(channel, sync_count(channel));
@@ -132,9 +135,9 @@ void channel_cq_event(void *context, void *cq_ctx)
 		/* A CQ is in the queue once. It counts its own events. */
 		if (!cq->events_queued++)
 			list_add_tail(&cq->event, &channel->events);
-		channel->queued++;
+		channel_state_add(&channel->state);
 		pthread_mutex_unlock(&channel->lock);
-		if (atomic_load(&channel->driver) != CHANNEL_DRIVER_AWAKE &&
+		if (!channel_state_driver_looks(&channel->state) &&
 		    !wakeups_defer_channel(ctx, channel))
 			channel_notify(channel);
 	}
@@ -146,7 +149,7 @@ void channel_notify(struct soft_channel *channel)
 	bool asleep;
 
 	pthread_mutex_lock(&channel->lock);
-	asleep = channel->driver == CHANNEL_DRIVER_ASLEEP && channel->queued;
+	asleep = channel_state_sleeper_waits(&channel->state);
 	unlock_and_add(channel, sync_count(channel));
 	if (asleep)
 		doorbells_ring(&to_context(channel->ibv.context)->progress.doorbells);
@@ -163,7 +166,7 @@ void channel_forget_cq(struct soft_cq *cq)
 	pthread_mutex_lock(&channel->lock);
 	if (cq->events_queued)
 		list_del(&cq->event);
-	channel->queued -= cq->events_queued;
+	channel_state_take(&channel->state, cq->events_queued);
 	cq->events_queued = 0;
 	unlock_and_add(channel, sync_count(channel));
 }
@@ -174,7 +177,7 @@ struct soft_cq *channel_take(struct soft_channel *channel)
 	struct soft_cq *cq = NULL;
 	unsigned more = 0;
 
-	if (!channel_has_event(channel))
+	if (!channel_state_has_event(&channel->state))
 		return NULL;
 	pthread_mutex_lock(&channel->lock);
 	if (!list_empty(&channel->events)) {
@@ -183,7 +186,7 @@ struct soft_cq *channel_take(struct soft_channel *channel)
 		if (--cq->events_queued)
 			list_add_tail(&cq->event, &channel->events);
 		cq->events_reported++;
-		channel->queued--;
+		channel_state_take(&channel->state, 1);
 		more = sync_count(channel);
 	}
 	unlock_and_add(channel, more);

@@ -54,7 +54,7 @@ static void enter(struct wait *w)
 		return;
 	w->role = progress_report(w->ctx, PROG_ENTER);
 	if (drives(w))
-		channel_driver_awake(w->channel);
+		channel_state_awake(&w->channel->state);
 }
 
 /* This also runs when the thread is cancelled. */
@@ -102,7 +102,7 @@ static int sleep_on_channel(struct wait *w, int timeout_ms)
 		channel_driver_leaves(w->channel);
 	rc = sleep_cancellable(w, &fd, timeout_ms);
 	if (drives(w))
-		channel_driver_awake(w->channel);
+		channel_state_awake(&w->channel->state);
 	return rc;
 }
 
@@ -115,7 +115,7 @@ static bool spin_until(struct wait *w, uint64_t end_ns)
 	while (progress_now(NULL).ns < end_ns) {
 		for (int i = 0; i < TURNS_PER_CLOCK; i++) {
 			eng_progress(w->ctx->engine);
-			if (channel_has_event(w->channel)) {
+			if (channel_state_has_event(&w->channel->state)) {
 				poll_yield_found(&p->waiter_yield);
 				return true;
 			}
@@ -157,9 +157,9 @@ static int sleep_as_driver(struct wait *w)
 								 PROG_FOREVER);
 	if (!w->armed)
 		return 0;
-	if (channel_driver_sleeps(w->channel))
+	if (channel_state_sleeps(&w->channel->state))
 		rc = sleep_cancellable(w, NULL, -1);
-	channel_driver_awake(w->channel);
+	channel_state_awake(&w->channel->state);
 	disarm(w);
 	return rc;
 }
@@ -169,7 +169,7 @@ static bool work(struct wait *w)
 {
 	bool worked = false;
 
-	while (!channel_has_event(w->channel) && eng_tick(w->ctx->engine))
+	while (!channel_state_has_event(&w->channel->state) && eng_tick(w->ctx->engine))
 		worked = true;
 	return worked;
 }
@@ -179,7 +179,7 @@ static int drive(struct wait *w)
 	bool worked = true;
 	int rc = 0;
 
-	while (!channel_has_event(w->channel) && !rc && !w->over) {
+	while (!channel_state_has_event(&w->channel->state) && !rc && !w->over) {
 		if (worked && spin(w))
 			break;
 		/* a delayed acknowledgement is sent before the thread sleeps */

@@ -18,9 +18,14 @@
 #define POLL_YIELD_SHARED 2
 #define POLL_YIELD_RAN_NS 1000 /* in a longer yield another thread has run */
 
-/** struct poll_yield - the state of one polling thread. All zeros are its initial state. Several
- *  threads that poll one CQ share it without a lock: one then may not see what another counts,
- *  and yields later or sooner */
+/** struct poll_yield - the state of one polling thread. All zeros are its initial state
+ *
+ *  Several threads that poll one CQ share it without a lock. Both words have relaxed order, since no
+ *  other memory depends on them: what a thread has found by its poll is ordered by the poll itself.
+ *  A load and the store behind it are not one step, so a count may be lost, or a thread may take
+ *  another's limit. It then yields a few polls later or sooner, which costs time and changes no
+ *  result. The words are atomic so that this is defined, and never read as a mixture.
+ */
 struct poll_yield {
 	_Atomic unsigned empty; /* polls in a row */
 	_Atomic unsigned limit; /* 0: POLL_YIELD_ALONE */

@@ -32,6 +32,7 @@
 #include "base/list.h"
 #include "base/types.h"
 #include "engine/engine.h"
+#include "channel_driver.h"
 #include "lanes.h"
 #include "progress_thread.h"
 #include "share.h"
@@ -239,20 +240,14 @@ struct soft_ah {
 	struct tp_av av;
 };
 
-/** enum channel_driver - is there a driver, a thread that waits for an event and runs the engine,
- *  and does it look at the queue of events by itself? */
-enum channel_driver { CHANNEL_HAS_NO_DRIVER, CHANNEL_DRIVER_AWAKE, CHANNEL_DRIVER_ASLEEP };
-
 /** struct soft_channel - see channel.c */
 struct soft_channel {
 	struct ibv_comp_channel ibv;
-	_Atomic int driver; /* enum channel_driver */
+	struct channel_state state;
 	_Atomic uint64_t blocking_at; /* when O_NONBLOCK was last seen to be off, by the coarse clock */
 	pthread_mutex_t lock;
 	/* --- changed under lock --- */
 	struct list_head events; /* of soft_cq.event */
-	_Atomic unsigned queued; /* length of events, counting each CQ's */
-	_Atomic unsigned counted; /* the number of events that the descriptor shows */
 	_Atomic unsigned telling; /* threads that are about to add to the descriptor */
 };
 
@@ -399,27 +394,6 @@ void channel_forget_cq(struct soft_cq *cq);
 void channel_driver_leaves(struct soft_channel *channel);
 void channel_notify(struct soft_channel *channel);
 struct soft_cq *channel_take(struct soft_channel *channel);
-
-/** channel_has_event() - is an event queued? Only a hint, since it is read without the lock */
-static inline bool channel_has_event(struct soft_channel *channel)
-{
-	return atomic_load(&channel->queued) != 0;
-}
-
-/** channel_driver_awake() - the calling driver looks at the queue by itself from now on, until
- *  channel_driver_leaves() */
-static inline void channel_driver_awake(struct soft_channel *channel)
-{
-	atomic_store_explicit(&channel->driver, CHANNEL_DRIVER_AWAKE, memory_order_release);
-}
-
-/** channel_driver_sleeps() - the calling driver has to be woken for events from now on.
- *  Return: true: the queue is empty, and the driver may sleep */
-static inline bool channel_driver_sleeps(struct soft_channel *channel)
-{
-	atomic_store(&channel->driver, CHANNEL_DRIVER_ASLEEP);
-	return !channel_has_event(channel);
-}
 
 /* wakeups.c */
 extern const struct link_wakeups link_wakeups;

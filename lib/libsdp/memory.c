@@ -5,8 +5,24 @@
  * sdp_memory_is_of() checks it before the memory is used. A descriptor without an entry is used as an
  * ordinary socket.
  *
- * A thread increments a count of users before it looks up an entry. A thread that removes an entry
- * from the table frees it only if the count is zero then; otherwise the entry is kept for ever.
+ * A thread increments the place's count of users before it looks up the entry. A thread that removes
+ * an entry from the table frees it only if the count is zero then; otherwise the entry is kept for
+ * ever.
+ *
+ * Memory order. Each of the two threads changes one word and then reads the other's:
+ *
+ *   user      users++;          then look: memory?
+ *   remover   memory = other;   then look: users?
+ *
+ * All four accesses are sequentially consistent. So the remover sees the user, and keeps the entry,
+ * or the user sees that the entry is gone. With less, both could read what was there before, and
+ * the entry would be freed under its user. sdp_memory_leave() releases what the user has done, and
+ * the remover's look acquires it before it frees. Exchanging the pointer releases the contents of a
+ * new entry to those who find it. The look before all this, with relaxed order, keeps descriptors
+ * that are no connections cheap; that it may be out of date is what the table's being a hint
+ * allows. The words in the shared memory itself (error, resets, keep) stand alone: each is all
+ * that it tells. tests/unit/lib/test_litmus.c plays user and remover on a simulated processor with
+ * a weak order.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -20,18 +36,23 @@
 #define FDS_MAX	  65536
 #define ERRNO_MAX 4095
 
-static _Atomic(struct sdp_memory *) table[FDS_MAX];
-static _Atomic unsigned int users[FDS_MAX];
-static _Atomic(struct sdp_memory *) kept; /* entries that were in use when they left the table */
+static struct place {
+	_Atomic(struct sdp_memory *) memory;
+	_Atomic unsigned int users;
+} table[FDS_MAX];
+/* Entries that were in use when they left the table. Nobody reads the list: it shows tools that look
+ * for leaks that the memory is not lost */
+static _Atomic(struct sdp_memory *) kept;
 
 struct sdp_memory *sdp_memory_enter(int fd)
 {
 	struct sdp_memory *m;
 
-	if (fd < 0 || fd >= FDS_MAX || !atomic_load_explicit(&table[fd], memory_order_relaxed))
+	if (fd < 0 || fd >= FDS_MAX ||
+	    !atomic_load_explicit(&table[fd].memory, memory_order_relaxed))
 		return NULL;
-	atomic_fetch_add(&users[fd], 1);
-	m = atomic_load(&table[fd]);
+	atomic_fetch_add(&table[fd].users, 1);
+	m = atomic_load(&table[fd].memory);
 	if (!m)
 		sdp_memory_leave(fd);
 	return m;
@@ -41,7 +62,7 @@ void sdp_memory_leave(int fd)
 {
 	const int error = errno;
 
-	atomic_fetch_sub(&users[fd], 1);
+	atomic_fetch_sub_explicit(&table[fd].users, 1, memory_order_release);
 	errno = error;
 }
 
@@ -136,11 +157,11 @@ uint32_t sdp_memory_keep_of(int fd, enum sdp_keep which)
 
 static void replace(int fd, struct sdp_memory *m)
 {
-	struct sdp_memory *old = atomic_exchange(&table[fd], m);
+	struct sdp_memory *old = atomic_exchange(&table[fd].memory, m);
 
 	if (!old)
 		return;
-	if (atomic_load(&users[fd])) {
+	if (atomic_load(&table[fd].users)) {
 		old->next_kept = atomic_load(&kept);
 		while (!atomic_compare_exchange_weak(&kept, &old->next_kept, old))
 			;
@@ -152,7 +173,7 @@ static void replace(int fd, struct sdp_memory *m)
 
 void sdp_memory_forget(int fd)
 {
-	if (fd >= 0 && fd < FDS_MAX && atomic_load_explicit(&table[fd], memory_order_relaxed))
+	if (fd >= 0 && fd < FDS_MAX && atomic_load_explicit(&table[fd].memory, memory_order_relaxed))
 		replace(fd, NULL);
 }
 

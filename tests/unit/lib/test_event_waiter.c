@@ -60,7 +60,7 @@ bool link_arm_sleep(struct soft_link *link)
 void link_disarm_sleep(struct soft_link *link)
 {
 	slept = true;
-	channel.queued = 1; /* once is enough */
+	channel.state.queued = 1; /* once is enough */
 }
 
 bool lanes_ring_overdue(struct lanes *l, mono_t now)
