@@ -9,6 +9,7 @@
 
 #include "abi/objects.h"
 #include "soft.h"
+#include "wire/address.h"
 
 #define MAX_SL	15
 #define NO_VLAN 0xffff
@@ -47,7 +48,7 @@ int ah_resolve(struct soft_context *ctx, struct ibv_ah_attr *attr, uint8_t port_
 	rc = session_command(ctx, ABI_CMD_FIND_STATION, &req, sizeof(req), &resp, sizeof(resp));
 	if (!rc) {
 		attr->dlid = resp.station;
-		attr->src_path_bits = (uint8_t)(resp.station & ((1u << own->lmc) - 1));
+		attr->src_path_bits = wire_path_bits((uint16_t)resp.station, own->lmc);
 	}
 	return rc;
 }

@@ -17,6 +17,7 @@
  * status is 0x1c.
  */
 #include "agents/agents_private.h"
+#include "wire/address.h"
 
 #define SPEED_BASE (AG_SDR | AG_DDR | AG_QDR)
 #define SPEED_AS_SUPPORTED 0xf
@@ -132,7 +133,7 @@ static bool endport_valid(const struct ag_request *rq, const struct wire_port_in
 	if (!unicast_or_none(pi->lid) || !unicast_or_none(pi->sm_lid))
 		return false;
 	/* C14-24: a base LID has LMC zeros; a base switch port 0 has one LID */
-	if (pi->lid & ((1u << pi->lmc) - 1))
+	if (wire_path_bits(pi->lid, pi->lmc))
 		return false;
 	return !rq->node->sw || pi->lmc == 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cm/private.h"
+#include "wire/address.h"
 
 bool cm_route_of_path(struct cm *cm, const struct wire_cm_path *path, uint16_t pkey,
 		      struct cm_route *route)
@@ -17,7 +18,7 @@ bool cm_route_of_path(struct cm *cm, const struct wire_cm_path *path, uint16_t p
 		return false;
 	*route = (struct cm_route){
 		.port = port.number,
-		.path_bits = (uint8_t)(path->remote_lid & ((1u << port.lmc) - 1)),
+		.path_bits = wire_path_bits(path->remote_lid, port.lmc),
 		.sl = path->sl,
 		.rate = path->packet_rate,
 		.global = !path->subnet_local,

@@ -5,6 +5,7 @@
  * tables.
  */
 #include "core/private.h"
+#include "wire/address.h"
 
 /* A16: packets of RoCE always have a GRH, and the station with the DGID is their destination on the
  * link. The library of a program has looked it up already; softibd checks the source of its packets. */
@@ -20,7 +21,7 @@ static int resolve_station(struct ib_device *device, const struct ib_port_attr *
 					&attr->grh.dgid, &station);
 	if (!ret) {
 		attr->dlid = station;
-		attr->src_path_bits = (u8)(station & ((1u << port->lmc) - 1));
+		attr->src_path_bits = wire_path_bits(station, port->lmc);
 	}
 	return ret;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/cm_priv.h"
+#include "wire/address.h"
 
 static_assert(sizeof(union wire_gid) == sizeof(union ib_gid), "one kind of GID");
 
@@ -50,7 +51,7 @@ int cm_path_route(struct ib_device *device, const struct sa_path_rec *path,
 		return -EINVAL;
 	*route = (struct cm_route){
 		.port = (u8)port_num,
-		.path_bits = (u8)(be16_to_cpu(path->slid) & ((1u << lmc) - 1)),
+		.path_bits = wire_path_bits(be16_to_cpu(path->slid), lmc),
 		.sl = path->sl,
 		.rate = path->rate,
 		.global = path->hop_limit > 1,

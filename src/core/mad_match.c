@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/mad_priv.h"
+#include "wire/address.h"
 
 /* which addresses have to match, besides the transaction ID and the class */
 enum match {
@@ -39,7 +40,7 @@ static void expect_answer(struct key *key, const struct mad_port *port, bool grh
 	if (grh)
 		return;
 	ib_get_cached_lmc(port->device, port->port_num, &lmc);
-	key->path_bits = path_bits & ((1u << lmc) - 1);
+	key->path_bits = wire_path_bits(path_bits, lmc);
 }
 
 static struct key key_of_send(const struct mad_send *send)

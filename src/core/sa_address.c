@@ -4,6 +4,7 @@
 
 #include "core/private.h"
 #include "rdma/ib_sa.h"
+#include "wire/address.h"
 
 /* Set the GRH of @attr: from the port's @sgid to @dgid. Return: 0; -ENOENT: the port does not have
  * @sgid */
@@ -31,7 +32,7 @@ int ib_init_ah_from_path(struct ib_device *device, u32 port_num, const struct sa
 	*ah_attr = (struct rdma_ah_attr){
 		.dlid = be16_to_cpu(rec->ib.dlid),
 		.sl = rec->sl,
-		.src_path_bits = (u8)(be16_to_cpu(rec->ib.slid) & ((1u << lmc) - 1)),
+		.src_path_bits = wire_path_bits(be16_to_cpu(rec->ib.slid), lmc),
 		.static_rate = rec->rate,
 		.port_num = (u8)port_num,
 		.grh = {.flow_label = be32_to_cpu(rec->flow_label),

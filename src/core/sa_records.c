@@ -9,6 +9,7 @@
 #include "core/private.h"
 #include "core/private.h"
 #include "core/sa_priv.h"
+#include "wire/address.h"
 
 /* --- PathRecord --- */
 
@@ -130,7 +131,7 @@ static int ethernet_path(struct ib_device *device, u32 port_num, const struct sa
 
 	*rec = *asked;
 	sa_path_set_dlid(rec, station);
-	sa_path_set_slid(rec, (u16)(port->lid | (station & ((1u << port->lmc) - 1))));
+	sa_path_set_slid(rec, (u16)(port->lid | wire_path_bits(station, port->lmc)));
 	rec->hop_limit = SA_ROCE_HOP_LIMIT;
 	rec->reversible = 1;
 	rec->numb_path = 1;

@@ -161,7 +161,7 @@ eng_send_reliable(struct engine *e, struct eng_qp *qp, struct tp_qp *tp,
 		.streams = ABI_STREAM_BYTES && tp_fast_streams(tp) && flow->lane->tx.no_fence,
 	};
 	eng_emit(e, qp, tp, flow, &next, &p,
-		 qp->flow_dwords + ext_bytes / 4 + (sge->length_bytes + 3) / 4);
+		 eng_flow_dwords(qp, ext_bytes + sge->length_bytes));
 	qp->window_run = 0;
 }
 
@@ -181,7 +181,7 @@ static inline void eng_send_datagram(struct engine *e, struct eng_qp *qp,
 		.streams = eng_datagram_streams(qp) && flow->lane->tx.no_fence,
 	};
 
-	eng_emit(e, qp, tp, flow, &next, &p, qp->flow_dwords + (len + 3) / 4);
+	eng_emit(e, qp, tp, flow, &next, &p, eng_flow_dwords(qp, len));
 	if (tp_is_signaled(tp, wr->send_flags))
 		eng_cq_add_sent(qp, wr->wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, len);
 }

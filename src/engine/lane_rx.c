@@ -100,23 +100,17 @@ static bool decode(struct abi_lane_rx *rx, const struct abi_cell *cell,
 static bool source_is_valid(const struct eng_lane_in *lane, struct eng_qp *qp,
 		     const struct abi_record *record)
 {
-	const struct tp_attr *attr;
+	wire_addr_t source = wire_addr_of_lid(record->slid);
 
-	if (!wire_addr_is_of(wire_addr_of_lid(record->slid), lane->source) ||
-	    record->pkey != lane->pkey)
+	if (!wire_addr_is_of(source, lane->source) || record->pkey != lane->pkey)
 		return false;
-	if (!tp_is_connected(qp->tp))
-		return true;
-	if (qp->peer_owner && lane->owner != qp->peer_owner)
+	/* softibd vouches for the address and the program, which may claim any QPN: it harms only
+	 * its own QPs. */
+	if (tp_is_connected(qp->tp) && (record->src_qpn != tp_qp_attr(qp->tp)->dest_qpn ||
+					(qp->peer_owner && lane->owner != qp->peer_owner)))
 		return false;
-	if (unlikely(qp->awaits_migration))
-		eng_path_watch(qp, wire_addr_of_lid(record->slid), record->pkey,
-			       !(record->flags & ABI_RECORD_UNMIGRATED));
-	/* A connected QP accepts packets of its peer alone. softibd vouches for the address and
-	 * the program, which may claim any QPN: it harms only its own QPs. */
-	attr = tp_qp_attr(qp->tp);
-	return record->src_qpn == attr->dest_qpn &&
-	       wire_addr_is_of(wire_addr_of_lid(attr->av.dlid), lane->source);
+	return eng_is_from_peer(qp, lane->source, source, record->pkey,
+				!(record->flags & ABI_RECORD_UNMIGRATED));
 }
 
 /* Return: the QP that may have the record; NULL: none, and it is counted */

@@ -56,7 +56,7 @@ static void note_flow(struct eng_qp *qp, const struct tp_av *av)
 	record = (struct abi_record){
 		.opcode = tp_transport(qp->tp) | WIRE_SEND_ONLY,
 		.sl = pkt.lrh.sl,
-		.dlid_path_bits = pkt.lrh.dlid & 0x7f,
+		.dlid_path_bits = wire_path_bits(pkt.lrh.dlid, WIRE_LMC_MAX),
 		.slid = pkt.lrh.slid,
 		.flags = pkt.bth.mig_req ? 0 : ABI_RECORD_UNMIGRATED,
 		.packets = 1,
@@ -243,7 +243,7 @@ bool eng_lane_ack(struct engine *e, struct eng_qp *qp)
 	};
 	next.psn = tp_fast_ack(tp, &aeth);
 	few = htobe32(wire_aeth_word(&aeth));
-	eng_emit(e, qp, tp, qp->flow, &next, &p, qp->flow_dwords + WIRE_AETH_BYTES / 4);
+	eng_emit(e, qp, tp, qp->flow, &next, &p, eng_flow_dwords(qp, WIRE_AETH_BYTES));
 	note_dirty(e, qp->flow->lane);
 	return true;
 }

@@ -76,21 +76,12 @@ bool eng_path_failed(void *ctx, bool exhausted)
 	return true;
 }
 
-/* is @source the peer's port at the other end of the path @ah from our port @port_num? */
-static bool is_from(const struct eng_qp *qp, const struct ibv_ah_attr *ah, unsigned port_num,
-		    wire_addr_t source)
-{
-	unsigned lmc = eng_port(qp->engine, port_num)->lmc;
-
-	return wire_addr_is_of(source, wire_port_addrs(ah->dlid, lmc));
-}
-
 static bool is_from_alternate(const struct eng_qp *qp, wire_addr_t source, uint16_t pkey)
 {
 	const struct ibv_qp_attr *q = &qp->attr;
 	const struct abi_devport *port = eng_port(qp->engine, q->alt_port_num);
 
-	return is_from(qp, &q->alt_ah_attr, q->alt_port_num, source) &&
+	return wire_addr_is_of(source, eng_addrs_of(qp, q->alt_port_num, q->alt_ah_attr.dlid)) &&
 	       wire_pkeys_match(port->pkey[q->alt_pkey_index], pkey);
 }
 
@@ -99,7 +90,8 @@ void eng_path_watch(struct eng_qp *qp, wire_addr_t source, uint16_t pkey, bool m
 	struct ibv_qp_attr *q = &qp->attr;
 
 	if (q->path_mig_state == IBV_MIG_REARM) {
-		if (!mig_req && is_from(qp, &q->ah_attr, q->port_num, source))
+		if (!mig_req &&
+		    wire_addr_is_of(source, eng_addrs_of(qp, q->port_num, q->ah_attr.dlid)))
 			q->path_mig_state = IBV_MIG_ARMED;
 	} else if (mig_req) { /* ARMED */
 		if (is_from_alternate(qp, source, pkey)) {

@@ -30,7 +30,7 @@ static int add(struct engine *e, struct eng_mr *mr)
 	int ret;
 
 	eng_lock(e);
-	ret = eng_table_add(&e->mrs, mr->attr.key >> 8, mr);
+	ret = eng_table_add(&e->mrs, eng_key_index(mr->attr.key), mr);
 	e->probes |= !ret && mr->attr.access & IBV_ACCESS_ON_DEMAND;
 	eng_unlock(e);
 	if (ret)
@@ -76,7 +76,7 @@ static void *null_at(const struct eng_mr *mr, uint64_t *len, int access)
 /* those used last: a look-up is three loads, this one */
 static struct eng_mr **recent(struct engine *e, uint32_t key)
 {
-	return &e->recent_mr[key >> 8 & (ENG_RECENT_MRS - 1)];
+	return &e->recent_mr[eng_key_index(key) & (ENG_RECENT_MRS - 1)];
 }
 
 static const struct eng_mr *find_mr(struct engine *e, uint32_t key)
@@ -85,7 +85,7 @@ static const struct eng_mr *find_mr(struct engine *e, uint32_t key)
 
 	if (likely(*r && (*r)->attr.key == key))
 		return *r;
-	mr = eng_table_get(&e->mrs, key >> 8);
+	mr = eng_mr_of(e, key);
 	if (!mr || !(mr->is_window || mr->pages || mr->attr.access & IBV_ACCESS_ON_DEMAND))
 		*r = mr; /* else each use comes by eng_mem_run() */
 	return mr;
@@ -104,13 +104,13 @@ int eng_mr_del(struct engine *e, uint32_t key)
 	int ret = 0;
 
 	eng_lock(e);
-	mr = eng_table_get(&e->mrs, key >> 8);
+	mr = eng_mr_of(e, key);
 	if (!mr || (mr->attr.key != key && !mr->is_paged) || mr->is_window)
 		ret = -ENOENT;
 	else if (mr->windows)
 		ret = -EBUSY;
 	if (!ret) {
-		eng_table_set(&e->mrs, key >> 8, NULL);
+		eng_table_set(&e->mrs, eng_key_index(key), NULL);
 		*recent(e, key) = NULL;
 	}
 	eng_unlock(e);
@@ -125,7 +125,7 @@ bool eng_mr_is_bound(struct engine *e, uint32_t key)
 	bool bound;
 
 	eng_lock(e);
-	mr = eng_table_get(&e->mrs, key >> 8);
+	mr = eng_mr_of(e, key);
 	bound = mr && !mr->is_window && mr->windows;
 	eng_unlock(e);
 	return bound;
@@ -141,7 +141,7 @@ int eng_mr_query(struct engine *e, uint32_t key, struct eng_mr_attr *attr)
 	const struct eng_mr *mr;
 
 	eng_lock(e);
-	mr = eng_table_get(&e->mrs, key >> 8);
+	mr = eng_mr_of(e, key);
 	if (mr && mr->attr.key == key && !mr->is_window)
 		*attr = mr->attr;
 	else

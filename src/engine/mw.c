@@ -30,7 +30,7 @@ struct eng_mw {
 
 static struct eng_mw *find_mw(const struct engine *e, uint32_t key)
 {
-	struct eng_mr *mr = eng_table_get(&e->mrs, key >> 8);
+	struct eng_mr *mr = eng_mr_of(e, key);
 
 	return mr && mr->is_window ? container_of(mr, struct eng_mw, mr) : NULL;
 }
@@ -87,7 +87,7 @@ int eng_mw_add(struct engine *e, uint32_t key, uint32_t pd, enum ibv_mw_type typ
 	mw->mr = (struct eng_mr){.attr = {.key = key, .pd = pd}, .is_window = true};
 	mw->type = type;
 	eng_lock(e);
-	ret = eng_table_add(&e->mrs, key >> 8, &mw->mr);
+	ret = eng_table_add(&e->mrs, eng_key_index(key), &mw->mr);
 	if (!ret)
 		list_add_tail(&mw->node, &e->mws);
 	eng_unlock(e);
@@ -105,7 +105,7 @@ int eng_mw_del(struct engine *e, uint32_t key)
 	if (mw) {
 		unbind(e, mw);
 		list_del(&mw->node);
-		eng_table_set(&e->mrs, key >> 8, NULL);
+		eng_table_set(&e->mrs, eng_key_index(key), NULL);
 	}
 	eng_unlock(e);
 	eng_window_settle(e);
@@ -139,11 +139,11 @@ static bool may_bind(const struct eng_mr *mr, const struct eng_mw *mw,
 int eng_mw_bind(struct eng_qp *qp, const struct tp_send_wr *wr)
 {
 	struct engine *e = qp->engine;
-	struct eng_mr *mr = eng_table_get(&e->mrs, wr->bind.mr_key >> 8);
+	struct eng_mr *mr = eng_mr_of(e, wr->bind.mr_key);
 	struct eng_mw *mw = find_mw(e, wr->rkey);
 	bool frees = !wr->bind.length_bytes;
 
-	if (!mw || mw->mr.attr.pd != qp->init.pd || (wr->imm_or_rkey ^ wr->rkey) >> 8)
+	if (!mw || mw->mr.attr.pd != qp->init.pd || !eng_keys_match(wr->imm_or_rkey, wr->rkey))
 		return -EACCES;
 	if (mw->type == IBV_MW_TYPE_2 && (mw->region || frees))
 		return -EACCES;

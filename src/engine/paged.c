@@ -31,7 +31,7 @@ struct eng_paged {
 
 static struct eng_paged *find(const struct engine *e, uint32_t key)
 {
-	struct eng_mr *mr = eng_table_get(&e->mrs, key >> 8);
+	struct eng_mr *mr = eng_mr_of(e, key);
 
 	return mr && mr->is_paged ? container_of(mr, struct eng_paged, mr) : NULL;
 }
@@ -58,7 +58,7 @@ int eng_paged_add(struct engine *e, uint32_t key, uint32_t pd, uint32_t max_page
 		return -ENOMEM;
 	p->mr.attr.pd = pd;
 	eng_lock(e);
-	ret = eng_table_add(&e->mrs, key >> 8, &p->mr);
+	ret = eng_table_add(&e->mrs, eng_key_index(key), &p->mr);
 	eng_unlock(e);
 	if (ret)
 		rt_free(p);
@@ -115,7 +115,7 @@ static struct eng_paged *with_room(struct engine *e, struct eng_paged *p, uint32
 	larger = create(p->mr.attr.key, num_pages);
 	if (!larger)
 		return NULL;
-	eng_table_set(&e->mrs, p->mr.attr.key >> 8, &larger->mr); /* its place is there */
+	eng_table_set(&e->mrs, eng_key_index(p->mr.attr.key), &larger->mr); /* its place is there */
 	rt_free(p);
 	return larger;
 }
@@ -197,7 +197,7 @@ int eng_paged_register(struct eng_qp *qp, const struct tp_send_wr *wr)
 {
 	struct eng_paged *p = find(qp->engine, wr->rkey);
 
-	if (!p || p->mr.attr.pd != qp->init.pd || (wr->imm_or_rkey ^ wr->rkey) >> 8 ||
+	if (!p || p->mr.attr.pd != qp->init.pd || !eng_keys_match(wr->imm_or_rkey, wr->rkey) ||
 	    p->mr.attr.length || !p->staged_length || !rights_are_sound(wr->bind.access))
 		return -EACCES;
 	set_pages(&p->pages, p->staged.shift, p->staged.num, p->staged.addr);

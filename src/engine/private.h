@@ -278,6 +278,23 @@ static inline const struct abi_devport *eng_port(const struct engine *e, unsigne
 /* mr.c */
 #define ENG_REMOTE_STORES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define ENG_REMOTE_RIGHTS (ENG_REMOTE_STORES | IBV_ACCESS_REMOTE_READ)
+/** eng_key_index() - where the entry of @key is in engine.mrs. The program chooses the low eight bits
+ *  of a key, and may change them */
+static inline uint32_t eng_key_index(uint32_t key)
+{
+	return key >> 8;
+}
+/** eng_keys_match() - are both keys of one entry, whatever their low bits? */
+static inline bool eng_keys_match(uint32_t a, uint32_t b)
+{
+	return eng_key_index(a) == eng_key_index(b);
+}
+/** eng_mr_of() - the entry of @key, whose key may have other low bits now: a region, or a memory
+ *  window. NULL: there is none */
+static inline struct eng_mr *eng_mr_of(const struct engine *e, uint32_t key)
+{
+	return eng_table_get(&e->mrs, eng_key_index(key));
+}
 /** eng_may_store() - are the rights sound? Memory that peers may store to by @remote must be
  *  writable for the program by @local (C10-59, C10-74) */
 static inline bool eng_may_store(int remote, int local)
@@ -315,7 +332,7 @@ bool eng_mem_grants(const struct eng_qp *qp, uint32_t pd, uint32_t key, int acce
  *  region, or NULL. The cache holds no memory windows and no regions that are made of pages */
 static inline const struct eng_mr *eng_mr_used(const struct engine *e, uint32_t key)
 {
-	return e->recent_mr[key >> 8 & (ENG_RECENT_MRS - 1)];
+	return e->recent_mr[eng_key_index(key) & (ENG_RECENT_MRS - 1)];
 }
 /** eng_mr_at() - the host address of @va. NULL: not all of the range is inside the region */
 static inline void *eng_mr_at(const struct eng_mr *mr, uint64_t va, uint64_t len)
@@ -616,6 +633,14 @@ static inline bool eng_turn_ends(struct engine *e, unsigned received)
 /* rx.c, tx.c */
 /** eng_rx_packets() - receive the packets that the link has, up to @most */
 unsigned eng_rx_packets(struct engine *e, unsigned most);
+/** eng_addrs_of() - all addresses of the port with @lid in the subnet of our port @port_num. One LMC
+ *  holds for a subnet */
+struct wire_port_addrs eng_addrs_of(const struct eng_qp *qp, unsigned port_num, uint16_t lid);
+/** eng_is_from_peer() - does @qp accept packets from the port with the addresses @sender? A connected
+ *  QP accepts those of its peer's port alone. If it awaits_migration, the packet may change that:
+ *  @source, @pkey and @mig_req are the packet's */
+bool eng_is_from_peer(struct eng_qp *qp, struct wire_port_addrs sender, wire_addr_t source,
+		      uint16_t pkey, bool mig_req);
 /** eng_pkey_passes() - does @qp accept packets with @pkey? */
 bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey);
 bool eng_tx(struct engine *e);

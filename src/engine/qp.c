@@ -71,7 +71,7 @@ uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits)
 {
 	const struct abi_devport *port = eng_port(qp->engine, tp_qp_attr(qp->tp)->port_num);
 
-	return dlid_bits & ((1u << port->lmc) - 1);
+	return wire_path_bits(dlid_bits, port->lmc);
 }
 
 /* one that a rule may spoil, or whose CQ is full */

@@ -100,6 +100,13 @@ eng_record_words(const struct eng_qp *qp, const struct tp_qp *tp, uint8_t operat
 		  abi_record_pkey(tp_pkey(tp));
 }
 
+/** eng_flow_dwords() - LRH:PktLen of a packet of @qp's flow, with @bytes behind the headers that a
+ *  SEND Only has */
+static inline uint32_t eng_flow_dwords(const struct eng_qp *qp, uint32_t bytes)
+{
+	return qp->flow_dwords + (bytes + 3) / 4;
+}
+
 /** eng_lane_count() - add packets that leave by a lane to the port counters of their flow */
 static inline void eng_lane_count(struct abi_flow_count *c, uint32_t packets,
 				  uint32_t dwords)

@@ -39,24 +39,27 @@ bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey)
 	}
 }
 
-/* A connected QP accepts packets of its peer's port only, by any path (one LMC holds for a
- * subnet). Which QP of that port it is, a packet does not say. */
-static bool is_from_peer(const struct eng_qp *qp, const struct wire_packet *pkt)
+struct wire_port_addrs eng_addrs_of(const struct eng_qp *qp, unsigned port_num, uint16_t lid)
 {
-	const struct tp_attr *attr = tp_qp_attr(qp->tp);
-	unsigned lmc;
+	return wire_port_addrs(lid, eng_port(qp->engine, port_num)->lmc);
+}
 
-	if (!tp_is_connected(qp->tp))
-		return true;
-	lmc = eng_port(qp->engine, attr->port_num)->lmc;
-	return wire_addr_is_of(wire_packet_source(pkt), wire_port_addrs(attr->av.dlid, lmc));
+bool eng_is_from_peer(struct eng_qp *qp, struct wire_port_addrs sender, wire_addr_t source,
+		      uint16_t pkey, bool mig_req)
+{
+	if (unlikely(qp->awaits_migration))
+		eng_path_watch(qp, source, pkey, mig_req);
+	return !tp_is_connected(qp->tp) ||
+	       wire_addr_is_of(wire_addr_of_lid(tp_qp_attr(qp->tp)->av.dlid), sender);
 }
 
 static void to_qp(struct eng_qp *qp, const struct wire_packet *pkt)
 {
-	if (unlikely(qp->awaits_migration))
-		eng_path_watch(qp, wire_packet_source(pkt), pkt->bth.pkey, pkt->bth.mig_req);
-	if (unlikely(!is_from_peer(qp, pkt))) {
+	struct wire_port_addrs sender =
+		eng_addrs_of(qp, tp_qp_attr(qp->tp)->port_num, pkt->lrh.slid);
+
+	if (unlikely(!eng_is_from_peer(qp, sender, wire_packet_source(pkt), pkt->bth.pkey,
+				       pkt->bth.mig_req))) {
 		qp->engine->stats.rx_malformed++;
 		return;
 	}
@@ -87,7 +90,7 @@ static bool is_unwanted_echo(const struct eng_qp *qp, const struct wire_packet *
 	if (!qp->init.blocks_own_multicast || pkt->deth.src_qpn != qp->init.qpn)
 		return false;
 	port = eng_port(qp->engine, tp_qp_attr(qp->tp)->port_num);
-	return (pkt->lrh.slid ^ port->lid) >> port->lmc == 0;
+	return wire_addr_is_of(wire_packet_source(pkt), wire_port_addrs(port->lid, port->lmc));
 }
 
 /* 10.5.2: a copy for every QP attached to the group */

@@ -42,11 +42,9 @@ void eng_fill_grh(const struct engine *e, const struct tp_av *av, struct wire_gr
 static uint16_t source_lid(const struct eng_qp *qp, const struct tp_av *av,
 			   const struct abi_devport *port)
 {
-	uint16_t path_mask = (uint16_t)((1u << port->lmc) - 1);
-
 	if (!port->lid || (qp->init.qpn == 0 && av->dlid == WIRE_LID_PERMISSIVE))
 		return WIRE_LID_PERMISSIVE;
-	return port->lid | (av->src_path_bits & path_mask);
+	return port->lid | wire_path_bits(av->src_path_bits, port->lmc);
 }
 
 unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct wire_packet *pkt)

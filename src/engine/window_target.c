@@ -120,7 +120,7 @@ static int offer_locked(struct engine *e, uint32_t qpn, uint32_t rkey,
 			struct eng_offer *offer)
 {
 	struct eng_qp *qp = eng_qp_find(e, qpn & 0xffffff, 0);
-	struct eng_mr *mr = eng_table_get(&e->mrs, rkey >> 8);
+	struct eng_mr *mr = eng_mr_of(e, rkey);
 
 	/* the first requests came by packets */
 	if (!mr || mr->attr.key != rkey || mr->is_paged || mr->pages || !qp ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The table of LIDs by GUID, and its file. */
 #include "sm/lid.h"
+#include "wire/address.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -54,7 +55,7 @@ static int parse_line(char *s, struct sm_lid *e)
 		return 0;
 	if (sscanf(s, " 0x%" SCNx64 " %u %u %n", &guid, &lid, &lmc, &end) != 3 || s[end])
 		return -EINVAL;
-	if (!guid || !lid || lmc > 7 || lid & ((1u << lmc) - 1) ||
+	if (!guid || !lid || lmc > WIRE_LMC_MAX || wire_path_bits((uint16_t)lid, lmc) ||
 	    lid + (1u << lmc) - 1 > LID_UCAST_MAX)
 		return -EINVAL;
 	*e = (struct sm_lid){guid, lid, lmc};

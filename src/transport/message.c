@@ -8,6 +8,7 @@
  */
 #include "transport/guard.h"
 #include "transport/qp.h"
+#include "wire/address.h"
 
 bool tp_recv_take(struct tp_qp *qp, const struct wire_packet *pkt)
 {
@@ -64,7 +65,7 @@ void tp_recv_wc(const struct tp_qp *qp, const struct wire_packet *pkt, uint32_t 
 		.pkey_index = qp->attr.pkey_index,
 		.slid = pkt->lrh.slid,
 		.sl = pkt->lrh.sl,
-		.dlid_path_bits = ud ? pkt->lrh.dlid & 0x7f : 0,
+		.dlid_path_bits = ud ? wire_path_bits(pkt->lrh.dlid, WIRE_LMC_MAX) : 0,
 		.solicited = pkt->bth.solicited,
 	};
 	if (ud && pkt->lrh.lnh == WIRE_LNH_GRH)

@@ -11,6 +11,8 @@
 
 #include "wire/packet.h"
 
+#define WIRE_LMC_MAX 7
+
 /** wire_addr_t - an address of a port, comparable only with addresses of the same link
  *  layer. For InfiniBand it is a LID; see wire_addr_of_lid(). */
 typedef struct {
@@ -36,6 +38,12 @@ static inline struct wire_port_addrs wire_port_addrs(uint16_t lid, unsigned lmc)
 	const uint32_t mask = UINT32_MAX << lmc;
 
 	return (struct wire_port_addrs){lid ? lid & mask : WIRE_ADDR_NONE, mask};
+}
+
+/** wire_path_bits() - which of the 2^@lmc LIDs of its port @lid is (7.11) */
+static inline uint8_t wire_path_bits(uint16_t lid, unsigned lmc)
+{
+	return (uint8_t)(lid & ~(UINT32_MAX << lmc));
 }
 
 static inline bool wire_addr_is_of(wire_addr_t addr, struct wire_port_addrs port)
