@@ -274,14 +274,17 @@ static inline bool is_old(const struct tp_sq *sq, psn_t at)
 	return tp_psn_distance(at, sq->una) >= tp_psn_distance(sq->sent, sq->una);
 }
 
+/* an ACK without credits, as all ACKs that travel with a request are */
+static void ack_without_credits(struct tp_qp *qp, psn_t at, mono_t now)
+{
+	qp->sq.limited = false;
+	ack(qp, at, now);
+}
+
 void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now)
 {
-	struct tp_sq *sq = &qp->sq;
-
-	if (unlikely(is_old(sq, at)))
-		return;
-	sq->limited = false; /* an ACK that travels with a request has no credits */
-	ack(qp, at, now);
+	if (likely(!is_old(&qp->sq, at)))
+		ack_without_credits(qp, at, now);
 }
 
 bool tp_fast_acked(struct tp_qp *qp, psn_t at, uint8_t syndrome, mono_t now)
@@ -289,8 +292,7 @@ bool tp_fast_acked(struct tp_qp *qp, psn_t at, uint8_t syndrome, mono_t now)
 	if (qp->state != IBV_QPS_RTS || syndrome != TP_ACK_NO_CREDITS || is_old(&qp->sq, at))
 		return false;
 	qp->stats.rx_packets++;
-	qp->sq.limited = false;
-	ack(qp, at, now);
+	ack_without_credits(qp, at, now);
 	return true;
 }
 
