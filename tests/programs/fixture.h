@@ -40,6 +40,40 @@ static inline uint16_t lid_of(struct ibv_context *context)
 	return port.lid;
 }
 
+/** raise_connected_qp() - an RC or XRC QP in RESET, by INIT and RTR to the state @last, with the
+ *  attributes in @attr. Return: 0 or errno, of the first step that failed */
+static inline int raise_connected_qp(struct ibv_qp *qp, struct ibv_qp_attr attr,
+				     enum ibv_qp_state last)
+{
+	static const int masks[] = {
+		[IBV_QPS_INIT] = IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS,
+		[IBV_QPS_RTR] = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		[IBV_QPS_RTS] = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC,
+	};
+	int rc = 0;
+
+	attr.port_num = 1;
+	for (int to = IBV_QPS_INIT; !rc && to <= (int)last; to++) {
+		attr.qp_state = (enum ibv_qp_state)to;
+		rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE | masks[to]);
+	}
+	return rc;
+}
+
+/** raise_datagram_qp() - a UD QP in RESET, to RTS */
+static inline void raise_datagram_qp(struct ibv_qp *qp, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey};
+
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	attr.qp_state = IBV_QPS_RTR;
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+}
+
 /**
  * connect_qp() - an RC or XRC QP in RESET, to RTS
  * @attr: what differs from QP to QP: qp_access_flags, dest_qp_num, both PSNs
@@ -48,8 +82,6 @@ static inline uint16_t lid_of(struct ibv_context *context)
 static inline void connect_qp(struct ibv_qp *qp, struct ibv_qp_attr attr, uint16_t lid,
 			      uint8_t reads)
 {
-	attr.qp_state = IBV_QPS_INIT;
-	attr.port_num = 1;
 	attr.path_mtu = IBV_MTU_1024;
 	attr.max_dest_rd_atomic = reads;
 	attr.max_rd_atomic = reads;
@@ -58,16 +90,7 @@ static inline void connect_qp(struct ibv_qp *qp, struct ibv_qp_attr attr, uint16
 	attr.retry_cnt = 7;
 	attr.rnr_retry = 7;
 	attr.ah_attr = (struct ibv_ah_attr){.dlid = lid, .port_num = 1};
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
-						IBV_QP_ACCESS_FLAGS));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-						IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-						IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!raise_connected_qp(qp, attr, IBV_QPS_RTS));
 }
 
 /** move_raw_qp() - a raw packet QP, which has no other attributes, to the next state */

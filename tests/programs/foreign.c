@@ -293,23 +293,14 @@ static void open_ethernet(struct side *s)
 static void to_rts(struct ibv_qp *qp)
 {
 	struct ibv_port_attr port;
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_256,
+	struct ibv_qp_attr attr = {.path_mtu = IBV_MTU_256,
 				   .dest_qp_num = qp->qp_num, .ah_attr = {.port_num = 1, .is_global = 1}};
 
 	CHECK(!ibv_query_port(qp->context, 1, &port));
 	attr.ah_attr.dlid = port.lid;
 	attr.ah_attr.grh.hop_limit = 1;
 	CHECK(!ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid));
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
-						IBV_QP_ACCESS_FLAGS));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-						IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-						IBV_QP_MIN_RNR_TIMER));
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-						IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!raise_connected_qp(qp, attr, IBV_QPS_RTS));
 }
 
 /* The status of a request on a QP of its own, which speaks to itself. */

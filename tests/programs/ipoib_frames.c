@@ -7,22 +7,10 @@
  * Each HEX is a frame from its encapsulation header on, sent as a datagram. Prints the number
  * of those that the adapter has sent.
  */
-#include <infiniband/verbs.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fixture.h"
 
 #define QKEY	   0x0b1b /* of the broadcast group, from softib-sm and opensm */
 #define MOST_BYTES 4096
-
-#define CHECK(truth)                                                                       \
-	do {                                                                               \
-		if (!(truth)) {                                                            \
-			fprintf(stderr, "line %d: not %s: %m\n", __LINE__, #truth);        \
-			exit(1);                                                           \
-		}                                                                          \
-	} while (0)
 
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
@@ -34,15 +22,10 @@ static struct ibv_qp *make_qp(void)
 	struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD,
 					.cap = {.max_send_wr = 1, .max_recv_wr = 1,
 						.max_send_sge = 1, .max_recv_sge = 1}};
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
 	CHECK(qp);
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+	raise_datagram_qp(qp, QKEY);
 	return qp;
 }
 

@@ -110,28 +110,11 @@ static struct ibv_ah_attr to_self(void)
 /* an RC QP to RTR, or on to RTS. Return: 0 or errno */
 static int raise_qp(struct ibv_qp *qp, struct ibv_qp_attr attr, bool to_rts)
 {
-	int rc;
-
-	attr.qp_state = IBV_QPS_INIT;
-	attr.port_num = 1;
-	rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
-					      IBV_QP_ACCESS_FLAGS);
-	attr.qp_state = IBV_QPS_RTR;
 	attr.ah_attr = to_self();
 	attr.dest_qp_num = qp->qp_num;
 	if (!attr.path_mtu)
 		attr.path_mtu = IBV_MTU_256;
-	if (!rc)
-		rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-						      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						      IBV_QP_MAX_DEST_RD_ATOMIC |
-						      IBV_QP_MIN_RNR_TIMER);
-	attr.qp_state = IBV_QPS_RTS;
-	if (!rc && to_rts)
-		rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-						      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						      IBV_QP_MAX_QP_RD_ATOMIC);
-	return rc;
+	return raise_connected_qp(qp, attr, to_rts ? IBV_QPS_RTS : IBV_QPS_RTR);
 }
 
 static int rc_with(struct ibv_qp_attr attr)

@@ -26,7 +26,6 @@ static void make_objects(void)
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD,
 					.cap = {.max_send_wr = 4, .max_recv_wr = 4,
 						.max_send_sge = 1, .max_recv_sge = 1}};
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
 
 	context = open_first_device();
 	pd = ibv_alloc_pd(context);
@@ -38,11 +37,7 @@ static void make_objects(void)
 	CHECK(qp);
 	mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr);
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+	raise_datagram_qp(qp, QKEY);
 }
 
 static struct ibv_ah_attr way(uint32_t sgid_index, union ibv_gid dgid)
