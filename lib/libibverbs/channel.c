@@ -219,9 +219,8 @@ static bool blocks(struct soft_channel *channel)
 
 /**
  * ibv_get_cq_event() - the next event of the channel
- * Context: sleeps until there is one, unless the descriptor has O_NONBLOCK; a
- * cancellation point. Who sets that after a call that slept may wait once
- * more, for a millisecond.
+ * Context: sleeps until there is one, unless the descriptor has O_NONBLOCK; a cancellation point. If the
+ * program sets O_NONBLOCK after a call has slept, the next call may still sleep, for a millisecond.
  * Return: 0; -1 and errno (EAGAIN, EINTR)
  */
 EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,

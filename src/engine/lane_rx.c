@@ -337,12 +337,12 @@ receive_single(struct engine *e, struct eng_lane_in *lane,
 }
 
 /*
- * SENDs of one record, predicted, as many as come one behind the other for one QP, into
- * the receives that are next: what they have in common is looked at once, and what each
- * of them changes is written at the end. A long one, whose room is wanted back, is the
- * last. @cell and the three words: of the first; its P_Key holds
+ * Receive a run: consecutive records for one QP, each of which is a whole SEND with the predicted
+ * header. The checks that all of them have in common are made once, and the state of the queues is
+ * written once, at the end. A record with a long payload ends the run, because its sender soon needs
+ * the room again. @cell, @word0 to @word2: of the first record, whose P_Key was checked
  *
- * Return: how many were taken; 0: not even the first, nothing changed
+ * Return: the number of records received; 0: none, and nothing has changed
  */
 __attribute__((always_inline)) static inline unsigned
 receive_run(struct eng_lane_in *lane, const struct abi_cell *cell, uint64_t word0,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * From ibv_modify_qp's attributes to the transport's. Which attributes a
- * transition needs is the midlayer's table (src/core/qp_state.c); here stand
- * the transitions themselves, since only the engine knows the true state.
+ * ibv_modify_qp(): the verbs' attributes become those of the transport. The midlayer has the table of
+ * the attributes that a transition needs (src/core/qp_state.c). Which transitions are legal is checked
+ * here, because a QP may move to an error state by itself, and only the engine knows the present state.
  */
 #include <string.h>
 

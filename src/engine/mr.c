@@ -73,7 +73,8 @@ static void *null_at(const struct eng_mr *mr, uint64_t *len, int access)
 	return access & WRITE_RIGHTS ? null->sink : null->zeros;
 }
 
-/* those used last: a look-up is three loads, this one */
+/* The place of @key in the cache of regions used last, which saves the three loads of a lookup in the
+ * table. */
 static struct eng_mr **recent(struct engine *e, uint32_t key)
 {
 	return &e->recent_mr[eng_key_index(key) & (ENG_RECENT_MRS - 1)];

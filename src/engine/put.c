@@ -4,8 +4,8 @@
  * (base/copy.h).
  *
  * The source was just written by another core. Which kernel is the fastest one depends on
- * the processor and on the length, because some kernels begin slowly; and nobody can ask.
- * The engine therefore times the kernels against each other on the payloads that it
+ * the processor and on the length, because some kernels begin slowly. No property that the processor
+ * reports tells it. The engine therefore times the kernels against each other on the payloads that it
  * receives, for each class of lengths by itself, and chooses with the state machine of the
  * sender's side (lane_copy.c).
  *

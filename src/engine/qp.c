@@ -74,7 +74,7 @@ uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits)
 	return wire_path_bits(dlid_bits, port->lmc);
 }
 
-/* one that a rule may spoil, or whose CQ is full */
+/* Add a completion that a fault rule may change, or whose CQ is full. */
 noinline static void complete_with_care(struct eng_qp *qp, struct eng_cq *cq,
 					struct ibv_wc *wc, bool solicited)
 {

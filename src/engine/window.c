@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Windows, as an initiator: a request of an RC QP that has nothing unsent or
- * unacknowledged is done here and now by plain stores, loads and CPU atomics
- * in the peer's memory; any doubt (bounds, rights, state, route) sends it by
- * packets, whose responder gives the right answer. Everything here is under
- * the engine's lock, the copies too; a long one lets go of it between slices.
+ * Windows, the initiator's side. If all earlier requests of an RC QP are acknowledged, a one-sided
+ * request is performed during its post, by plain stores, loads and CPU atomics in the peer's memory. If
+ * anything does not fit (bounds, rights, state, route), the request is sent as packets, and the peer's
+ * responder decides. All of this is done under the engine's lock. A long copy releases the lock
+ * between two slices.
  */
 #include "engine/window_fast.h"
 
 #include <sched.h>
 #include <string.h>
 
-#define HOLD_AFTER 32	       /* requests in a row that only their order keeps from windows */
+#define HOLD_AFTER 32
 /* requests of held queues that are performed in one turn of the engine */
 #define TURN_REQUESTS 256
 #define TURN_BYTES (8u << 20)
 #define STREAM_BYTES (8u << 20) /* length from which a copy goes past the caches */
 
-/** struct request - a work request as a window does it */
+/** struct request - a work request that a window may perform */
 struct request {
 	const struct tp_send_wr *wr;
 	enum slot_use use;
@@ -216,8 +216,9 @@ static void complete(struct eng_qp *qp, const struct request *r)
 				wr->length_bytes);
 }
 
-/* A program that keeps its queue filled would never meet it empty: after a
- * run of requests that windows could do, the queue is held until it is. */
+/* A request can only be performed through a window while the send queue is empty. A program that keeps
+ * its queue filled would always miss that moment. So after HOLD_AFTER consecutive requests that a
+ * window could have performed, the queue is held until the begun ones are finished. */
 static void wait_for_turn(struct eng_qp *qp)
 {
 	if (++qp->window_run >= HOLD_AFTER)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The completer (9.7.5, 9.7.6, 9.9.2): what comes back to an RC requester,
- * and what does not.
+ * The completer (9.7.5, 9.7.6, 9.9.2) processes the responses to an RC requester, and the time-out
+ * when a response does not come.
  *
- * Events: ACK, NAK, RNR NAK, READ response, atomic response, the timer.
- * An answer with PSN p acknowledges every SEND and WRITE packet up to p. It
- * cannot stand for the data of an earlier READ or atomic: that response is
- * lost, an implied NAK. Every loss is mended by going back to the oldest
- * unacknowledged PSN.
+ * Events: ACK, NAK, RNR NAK, READ response, atomic response, the timer. A response with the PSN p
+ * acknowledges every SEND and WRITE packet up to p. It does not have the data of an earlier READ or
+ * atomic. If such a response is missing, it was lost, which is an implied NAK. After every loss the
+ * requester goes back to the oldest unacknowledged PSN and sends again from there.
  *
- * Counters: retries_left (time-outs, sequence NAKs, implied NAKs) and
- * rnr_left; both are refilled by progress, which is una moving on.
+ * Two counters limit the attempts: retries_left (time-outs, sequence NAKs, implied NAKs) and
+ * rnr_left (RNR NAKs). Both are set to their first values again whenever una advances.
  */
 #include "transport/fast.h"
 

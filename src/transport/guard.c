@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Faults in the program's memory: where each goes on (guard.h). */
+/*
+ * Page faults in registered memory that the program has unmapped or protected (guard.h). The signal
+ * handler lets execution continue behind the access that faulted, which then reports that it failed. For
+ * a short access in assembly, a table that the linker assembles has this place (struct entry). A long
+ * copy has noted it by __builtin_setjmp() (struct guard).
+ */
 #include "transport/guard.h"
 
 #define PAGE_BYTES 4096u /* the smallest size of a page */
@@ -7,7 +12,7 @@
 enum guard_reached (*guard_reach)(void *program, void *buf, size_t len, bool store);
 bool (*guard_reach_atomic)(uint64_t *word, const struct guard_atomic *what, uint64_t *was);
 
-/** struct guard - a copy under way in this thread */
+/** struct guard - a long copy that is in progress in this thread */
 struct guard {
 	void *back[5]; /* of __builtin_setjmp() */
 	uintptr_t program;
@@ -123,7 +128,8 @@ bool guard_probe_write(void *at, size_t len)
 
 /* --- atomics --- */
 
-/* One that was not made: its page is gone, or exists without the right. */
+/* An atomic faulted. If its page exists and only the access right is missing, somebody else may
+ * perform it (guard_reach_atomic). Return: false: nobody has */
 static bool atomic_elsewhere(uint64_t *word, const struct guard_atomic *a, uint64_t *was)
 {
 	return page_exists && guard_reach_atomic && guard_reach_atomic(word, a, was);
@@ -222,8 +228,8 @@ _Noreturn static void go_back(void)
 	__builtin_longjmp(current->back, 1);
 }
 
-/* a stack as a function finds it when it is entered, behind what the one that failed has
- * without saying so (x86-64's red zone) */
+/* The stack pointer for a function that begins to run in the place of the one that faulted. The
+ * latter may use 128 bytes below its stack pointer (x86-64's red zone). */
 static uintptr_t stack_of_callee(uintptr_t sp)
 {
 	sp = (sp - 128) & ~(uintptr_t)15;

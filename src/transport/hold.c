@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Holding a send queue back: what was begun is finished, what is posted
- * waits, until its owner has done it another way (a window, docs/WINDOWS.md)
- * or lets it go on by packets. Requests done so use no PSN: the peer's
- * transport does not know of them. The send queue of an RD QP is always held: an EE context
- * carries its requests (rd.c).
+ * Held send queues. While a send queue is held, the requests that have begun are finished, and no
+ * other one begins. The engine performs the waiting requests in another way (through a window,
+ * docs/WINDOWS.md), or releases the queue, and they are sent as packets. A request that was performed
+ * in another way uses no PSN, because the peer's transport does not know of it. The send queue of an
+ * RD QP is always held: an EE context carries its requests (rd.c).
  */
 #include "transport/qp.h"
 

@@ -198,10 +198,11 @@ enum tp_stop {
 
 struct tp_sq {
 	/* --- indices --- */
-	uint32_t head, end, next, fresh; /* by the fast path a SEND moves them together */
+	uint32_t head, end, next, fresh; /* side by side, since a SEND of the fast path advances all */
 	uint32_t tail;
-	/* SENDs that may leave from their post, one after the other (fast.h). 0: look
-	 * again; whoever stops that, or posts another request, sets it */
+	/* The number of SENDs that the fast path may still send from their posts without checking
+	 * the queue again (tp_fast_look()). 0: it has to be checked. Everything that may make the
+	 * queue unfit for the fast path sets it to 0, and so does a post by the general path */
 	uint32_t fast_left;
 	uint8_t block; /* enum tp_block */
 	uint8_t stop;  /* enum tp_stop */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The requester (9.7.2, 9.7.3): work requests become packets. RC keeps them
- * until the completer has seen the answer; UC and UD are done with a request
- * when its last packet is out.
+ * The requester (9.7.2, 9.7.3) turns work requests into packets. An acknowledged request stays in the
+ * send queue until the completer has processed its acknowledgement. A request of UC or UD completes
+ * when its last packet has left.
  *
- * What can hold a request back: the window, max_rd_atomic or a fence,
- * end-to-end credits, the RNR timer (enum tp_block; progress lifts all but
- * the last), and sq.end.
+ * A request waits if the PSN window is full, for max_rd_atomic or a fence, for an end-to-end credit, or
+ * for the RNR timer (enum tp_block). An acknowledgement ends all of these waits but the last. It also
+ * waits if it is not before sq.end.
  */
 #include "transport/fast.h"
 #include "transport/send.h"

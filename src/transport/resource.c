@@ -7,8 +7,8 @@
  * of a READ of no bytes. A READ whose memory
  * is gone is an access error; its duplicate, which may be stale, is dropped.
  *
- * pending: answers are to be sent; replayed: because of a duplicate, as those that
- * were sent last.
+ * A resource is @pending while responses of it are to be sent. It is @replayed if these responses, or
+ * the last ones that were sent, answer a duplicate and not the first request.
  */
 #include "transport/guard.h"
 #include "transport/qp.h"

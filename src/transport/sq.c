@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The send queue's end: how requests get their outcome, always the oldest
- * first (10.8.3: in the order of posting).
+ * How send requests complete. The oldest request always completes first, so completions are in the
+ * order of posting (10.8.3).
  */
 #include "transport/qp.h"
 

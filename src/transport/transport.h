@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The transport (IBA v1 chapter 9): what one queue pair does with work
- * requests, packets and time. Pure: no clock, no allocation, no I/O. Four
- * verbs drive it, after the pattern of sans-I/O protocol engines:
+ * The transport (IBA v1 chapter 9): what one queue pair does with work requests, packets and time. It is
+ * pure: it has no clock, allocates no memory and performs no I/O. Four functions drive it, as in other
+ * protocol engines without I/O:
  *
  *   tp_qp_receive()   a packet arrived for this QP
  *   tp_qp_transmit()  is there a packet to send? (responses first)
  *   tp_qp_expiry()    when does the next timer fire?
  *   tp_qp_expire()    time has come
  *
- * and all it wants from the outside stands in struct tp_ops. The caller
- * serialises per QP. RC, UC and UD live here; their shared pieces are the
- * requester (posts to packets), the responder (packets to memory and
- * receive completions) and the completer (acknowledgements to send
- * completions).
+ * It calls nothing but the functions in struct tp_ops. The caller must not call it for one QP from two
+ * threads at a time. All transport types consist of the same parts: the requester turns work requests
+ * into packets, the responder stores packets into memory and completes receives, and the completer
+ * turns acknowledgements into completions of send requests.
  *
- * Segments: where the way allows it, one struct wire_packet stands for many
- * packets in a row (segmentation offload). PSNs move on as if it had been
- * cut to the path MTU, and a peer may cut or join what it sends again anew.
+ * Segments: in a lane, one struct wire_packet may stand for many consecutive packets (segmentation
+ * offload). PSNs advance as if it had been cut to the path MTU. What is sent again may be cut into
+ * other segments than before.
  */
 #ifndef SOFTIB_TRANSPORT_H
 #define SOFTIB_TRANSPORT_H
@@ -182,15 +181,15 @@ struct tp_packet_out {
 	uint16_t header_bytes, mss_bytes;
 };
 
-/** enum tp_key - a key of a request of the send queue, by what the request does; of the peer
- *  (rkey rules); or of a receive, which belongs to the PD of its queue */
+/** enum tp_key - where a key comes from, which decides what it has to be allowed to do */
 enum tp_key {
+	/* a send request of the QP's own program, by what the request does */
 	TP_KEY_SEND,
 	TP_KEY_WRITE,
 	TP_KEY_READ,
 	TP_KEY_ATOMIC,
-	TP_KEY_REMOTE,
-	TP_KEY_RECEIVE,
+	TP_KEY_REMOTE,	/* a request of the peer: it is an R_Key */
+	TP_KEY_RECEIVE, /* a receive request, whose queue has a PD of its own */
 };
 
 /** struct tp_ops - what a QP needs from its engine; ctx is tp_qp.ctx */
