@@ -198,7 +198,7 @@ static uint64_t coarse_ns(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	return timespec_ns(&ts);
 }
 
 /* Nobody notifies the library when a program sets O_NONBLOCK, and fcntl() costs a tenth of a

@@ -58,7 +58,7 @@ static uint64_t clock_ns(clockid_t clock)
 	struct timespec ts;
 
 	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	return timespec_ns(&ts);
 }
 
 /* Software takes the time when the completion is read. */

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/types.h"
+
 #define POLL_YIELD_ALONE 200 /* empty polls in a row: a few microseconds */
 #define POLL_YIELD_SHARED 2
 #define POLL_YIELD_RAN_NS 1000 /* in a longer yield another thread has run */
@@ -36,7 +38,7 @@ static inline uint64_t poll_yield_clock_ns(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return timespec_ns(&ts);
 }
 
 /** poll_yield_found() - a poll found something */

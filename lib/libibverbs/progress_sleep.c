@@ -22,7 +22,7 @@ mono_t progress_now(void *unused)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (mono_t){(uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec};
+	return (mono_t){timespec_ns(&ts)};
 }
 
 void progress_ring(int eventfd, uint64_t count)

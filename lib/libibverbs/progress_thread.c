@@ -143,7 +143,7 @@ static uint64_t cpu_ns(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	return timespec_ns(&ts);
 }
 
 static int to_ms(uint64_t ns)

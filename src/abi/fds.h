@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/passed_fds.h"
+#include "base/types.h"
 
 #define ABI_FDS_MAX 16 /* with one message */
 
@@ -118,7 +119,7 @@ static inline uint64_t abi_spin_clock_ns(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return timespec_ns(&ts);
 }
 
 /* The caller has just asked, or looked: it yields the core before it looks again.

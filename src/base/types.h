@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h> /* only struct timespec */
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
@@ -83,6 +84,12 @@ typedef struct {
 #define NSEC_PER_USEC 1000ull
 #define NSEC_PER_MSEC 1000000ull
 #define NSEC_PER_SEC 1000000000ull
+
+/** timespec_ns() - a time of the operating system in nanoseconds */
+static inline uint64_t timespec_ns(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_nsec;
+}
 
 static inline mono_t mono_add(mono_t t, uint64_t ns)
 {

@@ -13,7 +13,7 @@ uint64_t reader_time_ns(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+	return timespec_ns(&now);
 }
 
 static void publish(struct rt_work *work)

@@ -38,7 +38,7 @@ static uint64_t time_of(clockid_t clock)
 	struct timespec ts;
 
 	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	return timespec_ns(&ts);
 }
 
 static void set_period(uint64_t ns)

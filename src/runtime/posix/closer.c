@@ -66,7 +66,7 @@ static uint64_t now_ns(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+	return timespec_ns(&t);
 }
 
 /* --- senders: protected by lock --- */

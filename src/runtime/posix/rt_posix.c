@@ -51,7 +51,7 @@ static mono_t posix_now(struct rt *rt)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (mono_t){(uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec};
+	return (mono_t){timespec_ns(&ts)};
 }
 
 static uint32_t posix_random(struct rt *rt)
