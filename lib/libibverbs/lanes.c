@@ -59,12 +59,6 @@ static struct abi_resolve key_of(const struct eng_path *path)
 	};
 }
 
-static bool same_path(const struct eng_path *a, const struct eng_path *b)
-{
-	return a->dest_qpn == b->dest_qpn && a->dlid == b->dlid && a->pkey == b->pkey &&
-	       a->sl == b->sl && a->port_num == b->port_num;
-}
-
 static bool drained(const struct abi_ring_tx *tx)
 {
 	return tx->tail == tx->published && abi_ring_drained(tx);
@@ -93,7 +87,7 @@ static struct flow *find_flow(const struct lanes *l, const struct eng_path *path
 	for (unsigned way = 0; way < LANES_WAYS; way++) {
 		struct flow *f = slot_of(l, path, way);
 
-		if (f->used && same_path(&f->path, path))
+		if (f->used && eng_same_path(&f->path, path))
 			return f;
 	}
 	return NULL;

@@ -112,6 +112,13 @@ struct eng_path {
 	uint8_t sl, port_num;
 };
 
+/** eng_same_path() - are packets by both paths of one flow? */
+static inline bool eng_same_path(const struct eng_path *a, const struct eng_path *b)
+{
+	return a->dest_qpn == b->dest_qpn && a->dlid == b->dlid && a->pkey == b->pkey &&
+	       a->sl == b->sl && a->port_num == b->port_num;
+}
+
 /** struct eng_flow - a path whose packets may use a lane. It belongs to the link, which changes
  *  @serial together with any other member. A QP that has got the flow from choose() may use it as
  *  long as @serial is the same and @epoch is the route epoch. */

@@ -79,15 +79,20 @@ eng_single_leads(const struct engine *e, const struct eng_qp *qp,
 		 const struct ibv_send_wr *wr, const struct tp_av *av,
 		 const enum eng_single kind)
 {
-	const struct eng_path *path = &qp->path;
+	struct eng_path to;
 
 	if (kind != ENG_UD) /* without a flow, few_bytes is 0 */
 		return kind == ENG_RC_FEW ? eng_flow_lasts(e, qp) : eng_flow_holds(e, qp);
-	return likely(av && eng_flow_holds(e, qp)) && !av->is_global &&
-	       path->dlid == av->dlid &&
-	       path->dest_qpn == (wr->wr.ud.remote_qpn & 0xffffff) &&
-	       path->sl == av->sl && path->port_num == av->port_num &&
-	       path->pkey == tp_pkey(qp->tp) && qp->record_path_bits == av->src_path_bits;
+	if (unlikely(!av || !eng_flow_holds(e, qp) || av->is_global))
+		return false;
+	to = (struct eng_path){
+		.dest_qpn = wr->wr.ud.remote_qpn & 0xffffff,
+		.dlid = av->dlid,
+		.pkey = tp_pkey(qp->tp),
+		.sl = av->sl,
+		.port_num = av->port_num,
+	};
+	return eng_same_path(&qp->path, &to) && qp->record_path_bits == av->src_path_bits;
 }
 
 /* has the lane room, and may the request leave now? A datagram completes when it has left, so

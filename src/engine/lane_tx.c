@@ -32,12 +32,6 @@ void eng_lane_out_gone(struct eng_lane_out *lane)
 
 /* --- the choice of the medium --- */
 
-static bool same_path(const struct eng_path *a, const struct eng_path *b)
-{
-	return a->dest_qpn == b->dest_qpn && a->dlid == b->dlid && a->pkey == b->pkey &&
-	       a->sl == b->sl && a->port_num == b->port_num;
-}
-
 /* Prepare the words of a SEND Only on @qp's flow without what differs from record to record,
  * which is 0 here: PSN, acknowledgement, flags, length and P_Key (eng_record_words()). Note
  * which SENDs may take the fast path. */
@@ -91,7 +85,7 @@ enum eng_medium eng_lane_medium(struct engine *e, struct eng_qp *qp)
 	path.port_num = av->port_num;
 	path.pkey = tp_qp_attr(qp->tp)->pkey;
 	bytes = tp_qp_next_bytes(qp->tp);
-	if (eng_flow_holds(e, qp) && same_path(&path, &qp->path)) {
+	if (eng_flow_holds(e, qp) && eng_same_path(&path, &qp->path)) {
 		/* a datagram may be sent from another of the port's LIDs than the one before */
 		if (unlikely(qp->record_path_bits != av->src_path_bits))
 			note_flow(qp, av);
