@@ -128,7 +128,8 @@ void async_engine_event(void *ctx, enum ibv_event_type type, void *element_ctx)
 	async_raise(ctx, type, object ? object->id : 0);
 }
 
-/* A program knows a work queue, and nothing of the QP inside it. False: it hears nothing. */
+/* A work queue (struct ibv_wq) has a QP inside it, which the program does not know. An event of that QP
+ * is reported as one of the work queue. Return: false: it is not reported */
 static bool name_qp(struct soft_qp *qp, struct ibv_async_event *event)
 {
 	event->element.qp = &qp->ibv;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Every descriptor is in the epoll edge-triggered: a ring is reported once, and no
- * descriptor is read to be silent again. That saves a system call for each sleep, and
- * the library need not keep a descriptor of a lane's doorbell.
+ * All descriptors are in the epoll instance as edge-triggered: each ring is reported once, and no
+ * descriptor has to be read before it can be reported again. That saves a system call for each sleep,
+ * and the library need not keep a descriptor of a lane's doorbell.
  *
  * The alarm is lazy. The timers of queue pairs move with every message, and to
  * set the alarm each time would cost more than the sleep. So an alarm that

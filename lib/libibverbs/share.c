@@ -53,7 +53,8 @@ struct foreign {
 	struct peer *peer; /* NULL: it is device memory */
 };
 
-/* One import at a time; taken before the engine's lock. The other one is taken inside of that. */
+/* import_lock is held during an import, so there is one at a time. It is taken before the engine's
+ * lock, and @lock inside of the engine's lock. */
 static pthread_mutex_t import_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(all); /* --- protected by lock --- struct foreign, of all contexts */

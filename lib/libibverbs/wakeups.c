@@ -61,7 +61,8 @@ bool wakeups_defer_channel(struct soft_context *ctx, struct soft_channel *channe
 	return true;
 }
 
-/** wakeups_run() - eng_config.unlocked. Peers first: they have farther to go */
+/** wakeups_run() - eng_config.unlocked. Peers come first, because they still have work to do before the
+ *  program gets an answer */
 void wakeups_run(void *arg)
 {
 	struct soft_context *ctx = arg;

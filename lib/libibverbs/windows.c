@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The thread of windows: it asks softibd for peers' memory when the engine
- * wants it (windows_take.c), gives ours when a peer does (windows_give.c), and
- * forgets what is gone.
+ * The thread of windows. If the engine wants a window into a peer's memory, it asks softibd for it
+ * (windows_take.c). If a peer wants one into our memory, it grants it (windows_give.c). It also unmaps
+ * memory that is no longer granted.
  */
 #include "windows_private.h"
 
@@ -26,7 +26,7 @@
 #include "soft.h"
 #include "thread_start.h"
 
-#define FORK_MS 5000 /* for a child to copy what it must not share */
+#define FORK_MS 5000 /* how long a parent waits for its child to copy the extents */
 #define STACK_BYTES (256u << 10)
 #define EXTENTS_MAX 256
 
@@ -131,7 +131,8 @@ static int enable(struct soft_context *ctx)
 	return rc ? rc : threads_start(&w->thread, "softib-windows", STACK_BYTES, run, ctx);
 }
 
-/* an extent costs a descriptor, and mappings: the program's share is larger */
+/* Each extent takes a descriptor and some mappings. Extents may take a quarter of the descriptors that
+ * the process may have, so that most are left to the program. */
 static unsigned most_extents(void)
 {
 	struct rlimit files;
@@ -159,7 +160,8 @@ int windows_start(struct soft_context *ctx, int sock, int page_fd)
 	    abi_fd_holds(page_fd, sizeof(*w->page)))
 		page = mmap(NULL, sizeof(*w->page), PROT_READ | PROT_WRITE, MAP_SHARED,
 			    page_fd, 0);
-	/* from here on nobody else can write it: softibd shows it to peers only then */
+	/* This forbids writable mappings other than this one. softibd shows the page to peers only
+	 * with this seal. */
 	if (page != MAP_FAILED)
 		fcntl(page_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
 	close(page_fd);
@@ -171,7 +173,7 @@ int windows_start(struct soft_context *ctx, int sock, int page_fd)
 		rc = w->copied == MAP_FAILED ? -errno : enable(ctx);
 	}
 	w->on = !rc;
-	if (!w->on) { /* softibd hears that nobody listens here */
+	if (!w->on) { /* the closed socket tells softibd that this program grants nothing */
 		close(sock);
 		w->sock = -1;
 	}
@@ -188,7 +190,8 @@ void windows_stop(struct soft_context *ctx)
 	pthread_join(w->thread, NULL);
 }
 
-/* With no descriptor left for a pipe, which would tell of a child that dies, too. */
+/* Wait for the child without a pipe, because no descriptor is left. The end of a pipe would also report
+ * a child that dies; here FORK_MS limits the wait for it. */
 static void wait_for_word(_Atomic uint32_t *copied)
 {
 	const struct timespec most = {.tv_sec = FORK_MS / 1000};
@@ -198,7 +201,7 @@ static void wait_for_word(_Atomic uint32_t *copied)
 		;
 }
 
-/* Nothing moves, and no extent comes or goes, until fork() is over. */
+/* Until fork() has returned, no memory moves, and no extent is created or ended. */
 void windows_before_fork(struct soft_context *ctx)
 {
 	struct windows *w = &ctx->windows;
@@ -236,7 +239,7 @@ void windows_in_child(struct soft_context *ctx)
 
 	if (!w->on)
 		return;
-	close(w->sock); /* first: to look at what is mapped needs a descriptor */
+	close(w->sock); /* memory_copy_for_child() needs a descriptor, and none may be left */
 	list_for_each_entry(x, &w->extents, node)
 		memory_copy_for_child(x);
 	windows_drop_next(w);

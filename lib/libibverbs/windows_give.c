@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Windows, as a target: our memory, given to peers and taken back. Memory
- * moves only here: when the first peer asks for it; or when it is registered,
- * where it cannot move at any time. Keys and QPs that end call in from the
- * program's threads.
+ * Windows, the target's side: our memory is granted to peers, and grants are revoked. Memory is moved
+ * into memfds only by this file: when the first peer asks for it, or at registration, if it cannot be
+ * moved later (memory_can_move()). Grants are revoked from the program's threads, when a key or a QP
+ * ends.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 
 #define WRITING_RIGHTS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* nobody may use it. Under windows.lock. Whoever does not leave in time keeps
- * the old pages. */
+/* Revoke all grants of an extent. Context: windows.lock. A peer that does not leave its section in time
+ * keeps the old pages. */
 static void shut_extent(struct soft_context *ctx, struct extent *x)
 {
 	struct abi_window_msg m = {.kind = ABI_WINDOW_CLOSE, .window = x->id};
@@ -57,7 +57,7 @@ void windows_quiesce(void *arg)
 		windows_end_extents(ctx);
 }
 
-/* Return: its place; num_keys: it has it not */
+/* Return: the index of @key in @x->key; num_keys: the extent has no such key */
 static unsigned find_key(const struct extent *x, uint32_t key)
 {
 	unsigned i = 0;
@@ -67,7 +67,8 @@ static unsigned find_key(const struct extent *x, uint32_t key)
 	return i;
 }
 
-/* Return: true when nobody but peers who must not may use the extent */
+/* @key grants no access to the extent any more. Return: true: the extent has to end, because a peer was
+ * granted it by this key, or because no key is left */
 static bool drop_key(struct extent *x, uint32_t key)
 {
 	unsigned i = find_key(x, key);
@@ -102,7 +103,7 @@ void windows_sections_over(void *arg)
 	windows_sections_end(&ctx->windows);
 }
 
-/* Return: true when the extent is to end */
+/* Drop the keys of memory windows that are not bound any more. Return: true: the extent has to end */
 static bool drop_unbound(struct soft_context *ctx, struct extent *x)
 {
 	bool ends = false;
@@ -140,7 +141,7 @@ static struct range whole_pages(const void *addr, size_t length)
 	return (struct range){(char *)start, (char *)MAX(start, end)};
 }
 
-/* the one that has its file already, or one without */
+/* Return: a new extent, which may have its memfd already; NULL: there are too many */
 static struct extent *take_extent(struct windows *w)
 {
 	struct extent *x = w->next;
@@ -205,10 +206,10 @@ undo_extent:
 }
 
 /*
- * The extent for the page at @addr of a region: one that is there already or
- * a new one. An extent that reaches beyond the region would show more than
- * the region does: then there is none, nor onto memory that is paged on demand, which
- * the program may map anew at any time.
+ * The extent that contains the page at @addr of a region: an existing one, or a new one. NULL: there can
+ * be none. An existing extent that reaches beyond the region is not used, because the peer could access
+ * more than the region. Memory that is paged on demand gets no extent, because the program may map
+ * something else there at any time.
  */
 static struct extent *extent_for(struct soft_context *ctx, const struct eng_mr_attr *mr,
 				 const char *addr)
@@ -300,7 +301,8 @@ void windows_registered(struct soft_context *ctx, void *addr, size_t length, uin
 
 /* --- a peer's question --- */
 
-/* under windows.lock: what a peer wants. Return: false: it goes by packets */
+/* Grant what a peer has asked for. Context: windows.lock. Return: false: it is not granted, and the peer
+ * goes on by packets */
 static bool give(struct soft_context *ctx, const struct abi_window_msg *want)
 {
 	struct abi_window_msg m = {.kind = ABI_WINDOW_GIVE, .id = want->id};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The window pages of other programs, and waiting until none of them is at
- * work in our memory.
+ * The window pages of other programs. A target reads in them whether an initiator is in a section, and
+ * waits until no initiator accesses its memory.
  */
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -145,8 +145,8 @@ bool windows_sections_end(struct windows *w)
 	bool waited = false;
 
 	grow_allowances(w, wait.start);
-	/* from here on every initiator sees the token that changed, or we see
-	 * that it is inside */
+	/* After this, an initiator that begins a section reads the changed token, or its section is
+	 * visible to us. It pairs with window_enter(). */
 	if (windows_membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED))
 		atomic_thread_fence(memory_order_seq_cst);
 	for (look(w, &wait); wait.goes_on; look(w, &wait)) {

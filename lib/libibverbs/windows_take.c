@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Windows, as an initiator: memory that peers granted, mapped here. */
+/* Windows, the initiator's side: maps the memory that peers have granted. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -33,10 +33,11 @@ static struct mapped *find_mapped(struct windows *w, const struct abi_window_msg
 }
 
 /*
- * The faults of a first use, here rather than there. Pages of a memfd are
- * writable as soon as they are read, and reading maps many at a time. Where its
- * owner has made none, one would be made for us, and be ours to pay for: what
- * moved has no holes, so then a peer means us no good, or gave pages up.
+ * Map the pages now, so that the first requests cause no page faults. A page of a memfd that was mapped by
+ * a read can be written as well, and MADV_POPULATE_READ maps many pages by one call. It would allocate
+ * pages where the memfd has holes, and these would be charged to this process. Memory that was moved
+ * into a memfd has no holes. If there are some, the peer is hostile or has released pages, and nothing
+ * is mapped ahead.
  */
 static void map_ahead(void *base, const struct abi_window_msg *g, int fd)
 {
