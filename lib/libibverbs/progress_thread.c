@@ -17,6 +17,13 @@
  *   the progress thread   arm_kicks = true;   then look: arms?
  *
  * so that at least one of them sees the other.
+ *
+ * Memory order. These four accesses are sequentially consistent. With acquire and release alone, both
+ * looks could read the old value, as the litmus test of the same pattern in channel_driver.h shows. The
+ * other atomics of struct soft_progress order no other memory. polls and events are counts that the
+ * thread compares with those of an earlier report; overdue_at and crowded_until are times, and an old
+ * value costs a check or a spin. A driver sets control_unread before it reports, under progress.lock,
+ * that it leaves, so the thread that sleeps next reads it.
  */
 #include <signal.h>
 #include <stdlib.h>

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues: a ring of work completions per CQ (IBA v1 10.8, 11.4.2). What a
- * program receives while it polls an empty one goes past the ring, to where it polls.
- * A CQ that is armed reports one event, at the next completion that counts.
+ * Completion queues (IBA v1 10.8, 11.4.2). Each CQ has a ring of work completions. If a program polls an
+ * empty CQ, the completions of what it then receives are written into the program's own array and not
+ * into the ring. An armed CQ raises one event, at the next completion that counts.
  *
- * The specification leaves it at that: a program that arms must poll once more before it
- * sleeps. Adapters do more (the kernel's mlx4 and mlx5 report no missed events): a CQ that is
- * armed while it has entries raises its event at once. Here an entry counts for that unless
- * the last event told of it and nobody has polled since, as is usual for a program that
- * takes an event, arms, and then polls: it is not woken twice for one completion. So no program
- * sleeps while there is an entry that it has neither been told of nor left behind in a poll.
+ * The specification asks no more: after a program has armed a CQ, it must poll once more before it
+ * sleeps. Adapters do more (the kernel's mlx4 and mlx5 report no missed events): if a CQ has entries when
+ * it is armed, it raises its event at once. Here an entry does not count for that if the last event
+ * announced it and the program has not polled since. The usual program takes an event, arms, and
+ * then polls, and would otherwise be woken twice for one completion. So no program sleeps while there
+ * is an entry that no event has announced and that no poll has left in the CQ.
  */
 #include <string.h>
 
 #include "engine/private.h"
 #include "runtime/rt.h"
 
-/* a program that polls for so many entries or more has no more records read than that */
+/* A poll for fewer entries than this may read more records than it can return. A poll for so many or more
+ * reads at most as many records as it can return. */
 #define ENOUGH 16
 
 static uint32_t ring_size(uint32_t entries)

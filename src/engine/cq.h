@@ -50,8 +50,11 @@ static inline void eng_cq_set(uint32_t *position, uint32_t to)
 {
 	__atomic_store_n(position, to, __ATOMIC_RELAXED);
 }
-/** eng_cq_seems_empty() - does a poll find no entry, and no error? Context: any. An entry that a
- *  thread added before it gave back a lock that we took since is not missed */
+/** eng_cq_seems_empty() - does a poll find no entry, and no error? Context: any
+ *
+ *  The loads have relaxed order. An entry is read only under the engine's lock, which orders it; so an old
+ *  value can only make a poll return nothing. Between two threads that have taken any lock, or otherwise
+ *  synchronised, after the entry was added, the load finds it, because the stores were before. */
 static inline bool eng_cq_seems_empty(const struct eng_cq *cq)
 {
 	return __atomic_load_n(&cq->tail, __ATOMIC_RELAXED) ==

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The engine's loop: receive, timers, transmit. Whoever polls a CQ, posts a
- * request or owns the thread behind it turns the loop; the lock makes it one
- * at a time.
+ * The engine's loop: receive, timers, transmit. A thread that polls a CQ or posts a request runs a
+ * turn of the loop, and so does the library's progress thread. The engine's lock admits one thread at
+ * a time.
  */
 #include "engine/engine.h"
 

@@ -8,10 +8,10 @@
 #ifndef SPINS /* a test has fewer */
 #define SPINS	   200	   /* pauses before a thread sleeps: some microseconds */
 #endif
-#define STEP_MAX   4	   /* pauses between two looks */
-#define STREAK	   3	   /* turns that one thread takes under the eyes of another that waits */
+#define STEP_MAX   4	   /* pauses between two reads of the byte */
+#define STREAK	   3	   /* consecutive turns of one thread, during a spin, that count as a stream */
 #define BIAS_AFTER 256	   /* turns: a barrier costs as much as hundreds of exchanges */
-#define LOOK_NS	   20000L  /* between two looks of a thread that nobody wakes, and the timer's slack */
+#define LOOK_NS	   20000L  /* after which a waiting thread that nobody wakes looks again */
 #define USE_LOOKS  16	   /* after which a lock that was never held counts as not in use */
 #define TENURE_LOOKS 4	   /* how long the heir leaves the lock to a thread that uses it */
 
@@ -28,8 +28,8 @@ static unsigned running(const struct eng_lock *l)
 	return atomic_load_explicit(&l->running, memory_order_relaxed);
 }
 
-/* Look for the byte for some microseconds. Return: false: it was not free, and *@streaming: one
- * thread takes turn after turn, so fast that there is hardly a moment to get in between */
+/* Try to take the byte for some microseconds. Return: true: it is taken; false: it was never free, and
+ * *@streaming: one thread has the lock again and again, with hardly a pause in which to take it */
 static bool spin(struct eng_lock *l, bool *streaming)
 {
 	unsigned step = 1, first = running(l), now;
@@ -75,8 +75,8 @@ static uint32_t heir(const struct eng_lock *l)
 	return atomic_load_explicit(&l->heir, memory_order_acquire);
 }
 
-/* Wait until the thread that has the byte leaves it to us, or it is free. The holder may miss that
- * we insist if it gives the byte back at this moment, so no sleep lasts long. */
+/* Wait until the holder of the byte hands it over, or until it is free. A holder that gives the byte back
+ * at this moment may not see ENG_HEIR_INSISTS and wakes nobody, so each sleep ends after LOOK_NS. */
 static void insist(struct eng_lock *l)
 {
 	unsigned spins = 0;
@@ -90,7 +90,7 @@ static void insist(struct eng_lock *l)
 	}
 }
 
-/* Is the lock in use? One thread that takes turn after turn is inside for most of the time. */
+/* Is the lock in use? A thread that streams holds it for most of the time. */
 static bool is_used(const struct eng_lock *l)
 {
 	for (unsigned looks = 0; looks < USE_LOOKS; looks++) {
@@ -101,8 +101,8 @@ static bool is_used(const struct eng_lock *l)
 	return false;
 }
 
-/* Leave the lock to the thread that takes turn after turn, and look now and then whether it still
- * does; nobody wakes us, so that it goes on undisturbed. */
+/* Leave the lock to the thread that streams, until that ends or TENURE_LOOKS sleeps are over. That thread
+ * wakes nobody, so it is not slowed down. */
 static void let_stream(struct eng_lock *l)
 {
 	atomic_store_explicit(&l->heir, ENG_HEIR_WAITS, memory_order_relaxed);
@@ -132,7 +132,8 @@ void eng_lock_give_to_heir(struct eng_lock *l)
 
 /* --- the bias --- */
 
-/* The byte is ours: the bias's owner enters no more. Return: true when it is out */
+/* Revoke the bias, so that its owner has to take the byte from now on. Context: the caller has the byte.
+ * Return: true: the owner is not inside */
 static bool revoke_bias(struct eng_lock *l)
 {
 	if (unlikely(atomic_load_explicit(&l->bias_owner, memory_order_relaxed))) {
@@ -142,7 +143,8 @@ static bool revoke_bias(struct eng_lock *l)
 	return !eng_lock_owner_inside(l);
 }
 
-/* The byte is ours: wait for the bias's owner, which wakes nobody when it leaves. */
+/* Wait until the former owner of the bias is not inside any more. It wakes nobody when it leaves. Context:
+ * the caller has the byte */
 static void await_owner(struct eng_lock *l)
 {
 	_Atomic uint32_t nobody = 0;

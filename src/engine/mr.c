@@ -4,9 +4,9 @@
  * and its rights, and every use is checked against all three (IBA v1 10.6.3). Regions that
  * are made of pages, and change what they name, are in paged.c.
  *
- * A region that is paged on demand (IBV_ACCESS_ON_DEMAND) is the same but for one thing: its
- * pages need not be there, then or ever. Each use of it looks for them first, so it is never
- * among the regions used last, which are used without a look.
+ * The pages of a region that is paged on demand (IBV_ACCESS_ON_DEMAND) need not be mapped when it is
+ * registered, nor at any later time. Each use of it checks first that they are. Such a region is
+ * therefore never in the cache of regions used last, whose regions are used without this check.
  *
  * A null region (ibv_alloc_null_mr(3)) has two buffers: one of zeros that is read, and one that is
  * written and never read. Any address is the first byte of either. A buffer is as large as the largest

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * On-demand paging: which requests may use a region of IBV_ACCESS_ON_DEMAND. The engine itself can
- * serve all of them; an adapter profile may leave capabilities out (ibv_query_device_ex(3),
- * odp_caps and xrc_odp_caps), and a request that needs one of these meets a page fault that nobody
- * resolves, as on an adapter: its key does not serve. The capabilities of RDMA requests hold at
- * both ends. Raw packet QPs and RD have no capabilities, and everything is allowed there.
+ * serve all of them. An adapter profile may leave capabilities out (ibv_query_device_ex(3), odp_caps and
+ * xrc_odp_caps). A request that needs one of these fails as if its key gave no access, because on the
+ * adapter nobody would resolve its page faults. An RDMA request needs its capability at both ends.
+ * There are no capabilities for raw packet QPs and RD, whose requests may use any region.
  */
 #include "engine/private.h"
 
