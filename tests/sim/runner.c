@@ -9,16 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "sim.h"
 
-#define WATCHDOG_S 60 /* of real time: a run takes a fraction of a second */
+/* A run takes some seconds at most, or tens of seconds under an emulator. Beside other programs it may take any real
+ * time, so processor time is limited; the other limit is for a run that waits for something. */
+#define CPU_S  60
+#define REAL_S 900
 
 static void child(const struct sim_options *options, struct sim_result *result)
 {
-	alarm(WATCHDOG_S);
+	setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = CPU_S}, NULL);
+	alarm(REAL_S);
 	sim_run(options, result);
 	fflush(stdout);
 	_exit(0);
@@ -33,8 +38,9 @@ static void describe_death(struct sim_result *r, int status)
 	if (WIFSIGNALED(status))
 		snprintf(r->text, sizeof(r->text), "the run ended by signal %d (%s)",
 			 WTERMSIG(status),
-			 WTERMSIG(status) == SIGALRM ? "no end in sight"
-						     : strsignal(WTERMSIG(status)));
+			 WTERMSIG(status) == SIGPROF || WTERMSIG(status) == SIGALRM ?
+				 "no end in sight" :
+				 strsignal(WTERMSIG(status)));
 	else
 		snprintf(r->text, sizeof(r->text), "the run exited with %d",
 			 WEXITSTATUS(status));
