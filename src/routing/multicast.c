@@ -115,7 +115,8 @@ int route_multicast(const struct route_graph *g, const struct route_member *memb
 			continue;
 		}
 		mark_branch(&t, members[i].sw, masks);
-		route_mask_set(&masks[members[i].sw], members[i].port);
+		if (!members[i].sends_only)
+			route_mask_set(&masks[members[i].sw], members[i].port);
 	}
 	return err;
 }

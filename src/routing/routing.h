@@ -124,10 +124,14 @@ static inline bool route_mask_test(const struct route_port_mask *m, uint8_t port
 	return m->bits[port / 64] >> (port % 64) & 1;
 }
 
-/** struct route_member - an end port of a multicast group */
+/**
+ * struct route_member - an end port of a multicast group
+ * @sends_only: nothing is routed to the port, but its switch is in the tree
+ */
 struct route_member {
 	uint32_t sw;
 	uint8_t port;
+	bool sends_only;
 };
 
 /**

@@ -270,8 +270,8 @@ static struct sm_group *create(struct sm_query *q, const struct sm_port *p)
 		make_mgid(q->sm, &r, q->mask);
 	else if (!is_valid_mgid(&r.mgid))
 		q->status = WIRE_SA_REQUEST_INVALID;
-	/* only a full member creates (o15-0.2.3) */
-	if (q->status || !(r.join_state & WIRE_JOIN_FULL) ||
+	/* only a full member creates, one that only sends among them (15.2.5.17.2) */
+	if (q->status || !(r.join_state & FULL_JOINS) ||
 	    !choose(q->sm, q->mask, &r, p)) {
 		log_refusal(q, "cannot be created");
 		q->status = WIRE_SA_REQUEST_INVALID;

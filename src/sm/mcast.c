@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+/* States of members to which a group's packets are routed (15.2.5.17.2) */
+#define RECEIVING_JOINS (WIRE_JOIN_FULL | WIRE_JOIN_NON)
+
 /* The members of a group that are on the subnet, as places in the graph. */
 static struct route_member *members_of(const struct sm_subnet *s, const struct sm_group *g,
 				       uint32_t *n)
@@ -26,7 +29,11 @@ static struct route_member *members_of(const struct sm_subnet *s, const struct s
 		const struct sm_port *exit = p && p->num ? p->peer : p;
 
 		if (exit && sm_is_switch(exit->node))
-			out[(*n)++] = (struct route_member){exit->node->sw_index, exit->num};
+			out[(*n)++] = (struct route_member){
+				.sw = exit->node->sw_index,
+				.port = exit->num,
+				.sends_only = !(m->join_state & RECEIVING_JOINS),
+			};
 	}
 	return out;
 }

@@ -17,6 +17,7 @@ void sm_class_port_info_each(struct sm_query *q)
 		.class_version = WIRE_SA_CLASS_VERSION,
 		.cap_mask = WIRE_SA_CAP_OPTIONAL_RECORDS | WIRE_SA_CAP_UD_MULTICAST |
 			    WIRE_SA_CAP_MULTIPATH | WIRE_SA_CAP_PORT_INFO_CAP_MASK_MATCH,
+		.cap_mask2 = WIRE_SA_CAP2_SEND_ONLY_FULL_MEMBER,
 		.resp_time_enc = RESP_TIME_ENC,
 	};
 

@@ -70,13 +70,18 @@ enum wire_sa_attr {
 	WIRE_SA_INFORM_INFO_RECORD = 0x00f3,
 };
 
-/* SA's ClassPortInfo.CapabilityMask and CapabilityMask2 (15.2.5.1) */
+/* SA's ClassPortInfo.CapabilityMask (15.2.5.1) */
 enum wire_sa_cap {
 	WIRE_SA_CAP_OPTIONAL_RECORDS = 1 << 8,
 	WIRE_SA_CAP_UD_MULTICAST = 1 << 9,
 	WIRE_SA_CAP_MULTIPATH = 1 << 10,
 	WIRE_SA_CAP_REINIT = 1 << 12,
 	WIRE_SA_CAP_PORT_INFO_CAP_MASK_MATCH = 1 << 13,
+};
+
+/* SA's ClassPortInfo.CapabilityMask2 (15.2.5.1) */
+enum wire_sa_cap2 {
+	WIRE_SA_CAP2_SEND_ONLY_FULL_MEMBER = 1 << 12, /* JoinState bit 3 is supported */
 };
 
 struct wire_node_record {

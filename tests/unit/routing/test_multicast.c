@@ -82,12 +82,16 @@ static void test_groups_spread_over_spines(void **state)
 static void test_one_member_and_none(void **state)
 {
 	struct topo *t = topo_ring(4, 1);
-	struct route_member m = {2, t->g.dests[2].port};
+	struct route_member m = {.sw = 2, .port = t->g.dests[2].port};
 
 	assert_int_equal(topo_finish(t), 0);
 	assert_int_equal(route_multicast(&t->g, &m, 1, 0, masks, &t->work), 0);
 	assert_int_equal(masks[2].bits[0], 1ull << m.port);
 	assert_int_equal(masks[1].bits[0], 0);
+	m.sends_only = true;
+	assert_int_equal(route_multicast(&t->g, &m, 1, 0, masks, &t->work), 0);
+	assert_int_equal(masks[2].bits[0], 0);
+	m.sends_only = false;
 	assert_int_equal(route_multicast(&t->g, &m, 0, 0, masks, &t->work), 0);
 	assert_int_equal(masks[2].bits[0], 0);
 	topo_free(t);

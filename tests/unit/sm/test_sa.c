@@ -365,6 +365,33 @@ static void test_group_lives_as_long_as_its_members(void **state)
 	assert_int_equal(sa.hdr.mad.status, WIRE_SA_INSUFFICIENT_COMPONENTS); /* gone */
 }
 
+/* A full member that only sends creates a group, keeps it, and receives nothing of it. */
+static void test_group_of_a_sender(void **state)
+{
+	struct wire_mcmember_record r;
+	const struct lab_node *s1 = &sa.lab->nodes[4], *s2 = &sa.lab->nodes[5];
+	uint32_t entry;
+
+	join(0, WIRE_METHOD_SET, CREATE_MASK, WIRE_JOIN_SEND_ONLY_NON);
+	assert_int_equal(sa.hdr.mad.status, WIRE_SA_REQUEST_INVALID);
+	join(0, WIRE_METHOD_SET, CREATE_MASK, WIRE_JOIN_SEND_ONLY_FULL);
+	assert_int_equal(sa.hdr.mad.status, 0);
+	record(0, &wire_mcmember_record_codec, &r);
+	assert_int_equal(r.join_state, WIRE_JOIN_SEND_ONLY_FULL);
+	entry = r.mlid - SM_LID_MCAST_FIRST;
+	join(3, WIRE_METHOD_SET, JOIN_MASK, WIRE_JOIN_FULL);
+	assert_int_equal(sa.hdr.mad.status, 0);
+	assert_int_equal(s2->mft[entry] & 1 << 2, 1 << 2);
+	assert_int_equal(s1->mft[entry] & 1 << 1, 0); /* the sender's port */
+	join(3, WIRE_METHOD_DELETE, JOIN_MASK, WIRE_JOIN_FULL);
+	join(3, WIRE_METHOD_SET, JOIN_MASK, WIRE_JOIN_FULL); /* it still exists */
+	assert_int_equal(sa.hdr.mad.status, 0);
+	join(3, WIRE_METHOD_DELETE, JOIN_MASK, WIRE_JOIN_FULL);
+	join(0, WIRE_METHOD_DELETE, JOIN_MASK, WIRE_JOIN_SEND_ONLY_FULL);
+	join(3, WIRE_METHOD_SET, JOIN_MASK, WIRE_JOIN_FULL);
+	assert_int_equal(sa.hdr.mad.status, WIRE_SA_INSUFFICIENT_COMPONENTS); /* gone */
+}
+
 /* RFC 4391 section 7: all of the broadcast group can receive what is as long as its MTU */
 static int setup_large_broadcast(void **state)
 {
@@ -614,6 +641,7 @@ int main(void)
 		sa_test(test_a_trap_tells_more_than_the_sweep_under_way),
 		sa_test(test_links_come_in_both_directions),
 		sa_test(test_group_lives_as_long_as_its_members),
+		sa_test(test_group_of_a_sender),
 		sa_test(test_members_are_private),
 		cmocka_unit_test_setup_teardown(test_a_port_with_a_smaller_mtu_is_refused,
 						setup_large_broadcast, teardown),
