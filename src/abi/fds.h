@@ -146,7 +146,8 @@ static inline ssize_t abi_spin_for_answer(int sock, const struct iovec *parts,
 /**
  * abi_receive_answer() - wait for the answer to a message that was sent on @sock
  *
- * A signal does not interrupt it. A peer that closes a socket with messages that it has
+ * A signal does not interrupt it. errno stays as it is, although the calls below set it: librdmacm modifies
+ * a queue pair after a command that has failed, and the program reads that command's errno then. A peer that closes a socket with messages that it has
  * not read resets it: recvmsg() reports that once, and the next call returns what the
  * peer answered before.
  *
@@ -156,14 +157,15 @@ static inline ssize_t abi_spin_for_answer(int sock, const struct iovec *parts,
 static inline ssize_t abi_receive_answer(int sock, const struct iovec *parts,
 					 size_t num_parts, int *fds, unsigned max)
 {
+	const int error = errno;
 	ssize_t n = abi_spin_for_answer(sock, parts, num_parts, MSG_TRUNC, fds, max);
 	bool reset = n == -ECONNRESET;
 
-	if (n != -EAGAIN && n != -EINTR && !reset)
-		return n;
-	do
-		n = abi_receivev(sock, parts, num_parts, MSG_TRUNC, fds, max);
-	while (n == -EINTR || (n == -ECONNRESET && !reset && (reset = true)));
+	if (n == -EAGAIN || n == -EINTR || reset)
+		do
+			n = abi_receivev(sock, parts, num_parts, MSG_TRUNC, fds, max);
+		while (n == -EINTR || (n == -ECONNRESET && !reset && (reset = true)));
+	errno = error;
 	return n;
 }
 

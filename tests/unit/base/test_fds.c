@@ -123,7 +123,9 @@ static void a_reset_hides_no_answer(void **state)
 	assert_int_equal(abi_send_fds(e.sock[0], "unread", 6, NULL, 0, 0), 0);
 	assert_int_equal(abi_send_fds(e.sock[1], "answer", 6, NULL, 0, 0), 0);
 	close(e.sock[1]);
+	errno = 0;
 	assert_int_equal(abi_receive_answer(e.sock[0], &part, 1, passed, 2), 6);
+	assert_int_equal(errno, 0); /* not that of the call that was reset */
 	assert_string_equal(text, "ans");
 	assert_int_equal(passed[0], -1);
 	assert_int_equal(passed[1], -1);
