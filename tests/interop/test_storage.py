@@ -49,6 +49,28 @@ def test_fio(pair):
     assert f"issued rwts: total={FIO_SENDS},0,0,0" in out, out  # of the server of SEND
 
 
+@pytest.mark.parametrize("checked", [True, False])
+def test_fio_verify(pair, checked):
+    """The receiver of SENDs checks each block by the sum that the sender has put into it. It has none
+    if the sender does not: fio must notice that, or the other case shows nothing."""
+    verify = ["--verify=crc32c", "--do_verify=0"]
+    server = pair.start("n1", *fio("send", 7710, "server"), *verify[:1])
+    wait_until(lambda: listeners(pair) or server.poll() is not None, "it listens")
+    client = pair.start("n2", *fio("send", 7710, "client"), *(verify if checked else []))
+    said = pair.finish(server)
+    assert checked == (server.returncode == 0 and "err= 0" in said), said
+    assert checked or "verify: bad" in said, said
+    kill(client) if not checked else pair.finish(client)
+
+
+@pytest.mark.parametrize("job", ["randread", "randwrite"])
+def test_what_fio_refuses(pair, job):
+    """Its engine rdma has no random access, on any adapter."""
+    out = pair.run("n2", "fio", "--name=client", "--ioengine=rdma", "--port=7711", "--size=4m", f"--rw={job}",
+                   f"--hostname={SERVER_IP}", "--verb=read", check=False)
+    assert "RDMA network IO can't be random" in out, out
+
+
 # --- iSER -----------------------------------------------------------------------------
 
 class Target:
