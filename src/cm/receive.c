@@ -214,11 +214,19 @@ static void got_mra(struct receipt *r)
 		input(r, conn, kinds[r->message.mra.message], NULL);
 }
 
+/* Peer to peer: the REQ of the end that became the passive one counts no longer (12.10.4). It may have
+ * been rejected before, by a peer that had not called yet, or by a CM that is redirected. */
+static bool is_of_past_req(const struct cm_conn *conn, const struct wire_cm_rej *rej)
+{
+	return conn->peer_to_peer && !conn->active && cm_met(conn) &&
+	       rej->message == 0; /* the REQ */
+}
+
 static void got_rej(struct receipt *r)
 {
 	struct cm_conn *conn = find_rejected(r);
 
-	if (!conn)
+	if (!conn || is_of_past_req(conn, &r->message.rej))
 		ignore(r);
 	else if (cm_follow(conn, WIRE_CM_REJ, &r->message))
 		input(r, conn, CM_GOT_REDIRECT, NULL);

@@ -24,7 +24,7 @@
 #include "../test.h"
 #include "hosts.h"
 
-#define SEEDS	   1500
+#define SEEDS	   4000
 #define ATTEMPTS   8
 #define STEPS_MAX  20000
 #define THINK_NS   (40 * NSEC_PER_MSEC)

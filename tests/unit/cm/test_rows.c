@@ -467,19 +467,24 @@ static void b_waits(void)
 	lose();
 }
 
-static void peer_meets(void)
+static void b_meets(void)
 {
 	struct cm_target target = target_of(HOST_B, HOST_A);
 	struct wire_cm_req req = req_of(HOST_B, HOST_A, 0x20);
 
-	peer_asks();
-	lose();
 	b = host_open(HOST_B);
 	target.peer_to_peer = true;
 	assert_int_equal(cm_send_req(&b->conn, &req, &target, h.now), 0);
 	while (!list_empty(&h.wire))
 		lose();
 	again(WIRE_CM_REQ); /* of B: A has the smaller GUID, and so becomes passive */
+}
+
+static void peer_meets(void)
+{
+	peer_asks();
+	lose();
+	b_meets();
 }
 
 /* --- alternate paths --- */
@@ -861,6 +866,28 @@ static void test_the_new_path_is_the_connections(void **state)
 	hosts_end(&h);
 }
 
+/* Peer to peer: B rejects the request of A, because it has not called yet. The REJ arrives when A has the
+ * request of B. */
+static void test_a_refusal_that_is_late(void **state)
+{
+	begin();
+	peer_refused();
+	b_meets();
+	again(WIRE_CM_REJ);
+	assert_int_equal(a->conn.state, CM_REQ_RCVD);
+	call(a, WIRE_CM_REP);
+	again(WIRE_CM_REJ);
+	assert_int_equal(a->conn.state, CM_REP_SENT);
+	while (!list_empty(&h.wire))
+		lose();
+	again(WIRE_CM_REP);
+	call(b, WIRE_CM_RTU);
+	deliver();
+	again(WIRE_CM_REJ);
+	assert_int_equal(a->conn.state, CM_ESTABLISHED);
+	hosts_end(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -870,6 +897,7 @@ int main(void)
 		cmocka_unit_test(test_redirections_are_counted),
 		cmocka_unit_test(test_a_class_is_redirected),
 		cmocka_unit_test(test_the_new_path_is_the_connections),
+		cmocka_unit_test(test_a_refusal_that_is_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
