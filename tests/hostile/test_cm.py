@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Attacks by the RDMA CM and SDP: ids, news and sockets by the thousand."""
+"""Attacks by the CM, the RDMA CM and SDP: ids, news, requests and sockets by the thousand."""
 import contextlib
 import errno
 import os
@@ -9,13 +9,15 @@ import struct
 import pytest
 
 from hostile.attack import answer_to, connect, innocents_go_on
-from hostile.test_mads import processor_seconds
+from hostile.test_mads import SEND, MadProgram, mad, processor_seconds, resident_mib
 from hostile.test_softibd import limit_of_files
-from interop.test_bad_input import abi_open, error_of
+from interop.fabric import link_local, wait_until
+from interop.test_bad_input import abi_open, error_of, node_lid
 from interop.test_kill import softibd_pid
+from interop.test_rdma_cm import cm_ids
 
 OPEN_RDMA_CM, OPEN_SDP, OPEN_NETLINK = 4, 5, 6  # src/abi/session.h
-CREATE_ID, RESOLVE_IP, SET_OPTION, BIND = 0, 3, 14, 20  # <rdma/rdma_user_cm.h>
+CREATE_ID, RESOLVE_IP, LISTEN, SET_OPTION, BIND = 0, 3, 7, 14, 20  # <rdma/rdma_user_cm.h>
 PS_TCP = 0x106
 NOBODY = "10.1.0.4"  # no program listens there
 PORT, SHARERS_MOST = 7471, 4096  # src/core/rdma_cm_addr.c
@@ -131,3 +133,46 @@ def test_idle_channels_and_sockets(shared):
             with kept:
                 assert number == 1200 // 4 // fds
                 innocents_go_on(shared)
+
+
+SERVICE_TCP = 0x0000000001060000
+REQ, CM_CLASS, FLOOD, BACKLOG = 0x10, 7, 20000, 16
+
+
+def request(number, lids, gids):
+    """A REQ (12.6.5) of an adapter and a queue pair that no other one has named."""
+    path = struct.pack(">HH16s16sIBBBB", *lids, *gids, 3, 0, 64, 0x08, 14 << 3)
+    private = struct.pack(">BBH12x4s12x4s", 0, 4 << 4, 1, socket.inet_aton("10.1.0.2"), socket.inet_aton("10.1.0.1"))
+    body = struct.pack(">IIQQIIIIIIHBB", number, 0, SERVICE_TCP | PORT, 0xbad << 32 | number, 0, 0, (number % 60000 + 99) << 8 | 1,
+                       1, 20 << 3, 20 << 3 | 7, 0xffff, 4 << 4 | 7, 15 << 4) + path + bytes(44) + private
+    return mad(CM_CLASS, 2, SEND, number, REQ)[:24] + body.ljust(232, b"\0")
+
+
+def rping_goes_on(fabric):
+    """Between other programs, one of them on the node whose server is flooded."""
+    words = ["-a", "10.1.0.1", "-C", 5, "-p", PORT + 1]
+    server = fabric.start("n1", "rping", "-s", *words)
+    wait_until(lambda: any(row["comm"] == "rping" for row in cm_ids(fabric, "n1")), "rping listens")
+    fabric.run("n3", "rping", "-c", *words)
+    fabric.finish(server)
+
+
+def test_requests_by_the_thousand(shared):
+    """Of adapters and queue pairs that do not exist, for a server that takes none. It has no more of them
+    than its backlog, another service of its node is reached, and they end with the server."""
+    gids = [socket.inet_pton(socket.AF_INET6, link_local(node)) for node in ("n2", "n1")]
+    lids = [node_lid(shared, node) for node in ("n2", "n1")]
+    before = processor_seconds(shared), resident_mib(shared)
+    with CmProgram(shared, "n1") as server, MadProgram(shared) as attacker:
+        number = server.create_id()
+        assert server.bind(number, PORT) == 0
+        server.must(LISTEN, struct.pack("=II", number, BACKLOG))
+        for i in range(FLOOD):
+            attacker.sock.send(attacker.record(request(1 + i, lids, gids), lids[1], timeout_ms=0))
+            if i == FLOOD // 2:
+                innocents_go_on(shared)
+                rping_goes_on(shared)
+        assert BACKLOG <= len(cm_ids(shared, "n1")) <= 3 * BACKLOG
+    wait_until(lambda: not cm_ids(shared, "n1"), "the requests end with the server")
+    assert processor_seconds(shared) - before[0] < 5 and resident_mib(shared) - before[1] < 32
+    innocents_go_on(shared)
