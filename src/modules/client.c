@@ -16,6 +16,7 @@
  * state->changed for the next state.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "modules/private.h"
 
@@ -98,6 +99,9 @@ static void call_add(struct module_state *state, struct member *m)
 	if (m->client->add)
 		ret = m->client->add(m->device);
 	module_leave(state, before);
+	if (ret < 0 && ret != -EOPNOTSUPP && !state->dead)
+		module_log(state, "add() of client %s failed for %s: %s", m->client->name,
+			   m->device->name, strerror(-ret));
 	set_phase(state, m, ret < 0 || state->dead ? REFUSED : ADDED);
 }
 

@@ -69,6 +69,14 @@ def test_what_it_forgets_is_freed(pair):
     assert "2 clients" in said[1][1]
 
 
+def test_an_add_that_fails(pair):
+    """The module stays without the adapter: its remove() is not called for that. The log says who failed."""
+    said, log = play(pair, "fail-in-add")
+    assert said == [(0, ""), (0, "")]
+    assert "n1 module trial: add() of client trial failed for softib0: Function not implemented" in log, log
+    assert "remove softib0" not in log, log
+
+
 CRASHES = ["crash", "crash-in-handler", "sleep-in-handler", "crash-with-things", "call-nothing",
            "bad-pointer", "bug", "overflow"]
 
