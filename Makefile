@@ -8,7 +8,7 @@ SEEDS ?= 300
 FIRST ?= 1
 
 .PHONY: all deps tests check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
-.PHONY: install clean check-arm64 check-conformance check-fabrics check-kill check-modes check-stress check-sim check-guest replay mutate hostile fuzz-coverage planted storage check-sockets check-redis
+.PHONY: install clean check-arm64 check-conformance check-fabrics check-kill check-modes check-polled check-stress check-sim check-guest replay mutate hostile fuzz-coverage planted storage check-sockets check-redis
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -39,6 +39,10 @@ check-conformance: tests
 # The data path's tests in each of its modes: through softibd, lanes, all.
 check-modes: tests
 	@tests/modes.py --build $(BUILD)
+
+# The interop tests on adapters that raise no interrupt.
+check-polled: tests
+	@tests/run --build $(BUILD) --interop --polled
 
 # Rules of order and visibility on real cores, for a while, in each mode.
 check-stress: tests

@@ -22,6 +22,7 @@ from pathlib import Path
 BUILD = Path(os.environ.get("SOFTIB_BUILD", Path(__file__).parents[2] / "build")).resolve()
 DATA = Path(__file__).resolve().parents[1] / "data"  # its README says what is there
 SANITIZED = os.environ.get("SOFTIB_SANITIZED", "").split()  # by which: tests/sanitize.py
+POLLED = bool(os.environ.get("SOFTIB_POLLED"))  # tests/run --polled
 SOFTIB = BUILD / "bin/softib"
 TIMEOUT = 120  # a hang, not a measure of speed
 OUTPUT_MAX = 16 << 20  # characters of one program: more is a program that prints without end
@@ -209,6 +210,8 @@ class Fabric:
     def __init__(self, topology="pair", sm="softib-sm", up_args=(), user=()):
         """@user: NOBODY, or () for who we are"""
         self.program = public_copy() / "bin/softib" if user else SOFTIB
+        if POLLED and "--polled" not in up_args:
+            up_args = (*up_args, "--polled", "all")
         self.topology, self.sm, self.up_args, self.user = str(topology), sm, up_args, user
         self.home = Path(tempfile.mkdtemp(prefix="softib-test-"))
         if user:

@@ -62,6 +62,25 @@ def test_owners(pair):
     pair.finish(server)
 
 
+def test_queries_are_listed():
+    """While the subnet administrator does not answer, the query for the path is there, and so is the id
+    that waits for it, which iproute2 lists; both end with the program."""
+    def queries():
+        return [row for row in fabric.json("resource", "show", "n2") if row["type"] == "sa_query"]
+
+    def ids():
+        return fabric.run("n2", "rdma", "resource", "show", "cm_id")
+
+    with Fabric("pair") as fabric:
+        fabric.softib("fault", "add", "class", "sa", "drop")
+        client = fabric.start("n2", "rping", "-c", "-a", SERVER_IP)
+        wait_until(queries, "the query is listed")
+        assert queries()[0]["details"] == "port 1, method 0x01, attribute 0x0035"
+        assert f"pid {client.pid} comm rping" in ids()
+        kill(client)
+        wait_until(lambda: not queries() and "rping" not in ids(), "both end with it")
+
+
 def test_ipv6(pair):
     """A listener on an IPv6 address, and one on all of them, which takes IPv4 as well."""
     client = play(pair, ["rping", "-s", "-a", SERVER_IPV6, "-V", "-C", 2],

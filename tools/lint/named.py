@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""docs/VERBS.md and docs/IPOIB.md: each row of their tables whose last column is "tests" names one
+"""docs/VERBS.md, IPOIB.md, MIDLAYER.md and MIDLAYER-TESTS.md: each row of their tables whose last column is "tests" names one
 that exists: a function of the unit tests or the simulator, a function of pytest, a case of
 rdma-core's that passes (expected*.json), a fuzz target, a file, or a make target."""
 import argparse
@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-PAGES = ("VERBS.md", "IPOIB.md")
+PAGES = ("VERBS.md", "IPOIB.md", "MIDLAYER.md", "MIDLAYER-TESTS.md")
 BOLD_NO = "**no**"  # in place of a test: there is nothing to show
 
 parser = argparse.ArgumentParser()
