@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/control_private.h"
@@ -27,6 +28,16 @@ static struct ib_device *find_device(struct control_request *req, int *node)
 }
 
 /* --- srp_unit_add --- */
+
+/** struct unit_call - a client that waits until the files of its unit have been examined */
+struct unit_call {
+	struct control_later later;
+	struct control_client *client;
+	struct srpt_adding *adding;
+	const char *node;
+	unsigned int slot;
+	char name[];
+};
 
 static const char *why(int error)
 {
@@ -56,6 +67,11 @@ static const char *why(int error)
 		       "own (':aptpl=PATH')";
 	case -EBADF:
 		return "what its reservations are to be kept in is no file";
+	case -EAGAIN:
+		return "softibd still waits for the files of other units, whose servers do not "
+		       "answer: end the commands that add them";
+	case -ENODEV:
+		return "the adapter is gone";
 	default:
 		return strerror(-error);
 	}
@@ -88,6 +104,59 @@ static int find_slot(struct control_request *req)
 	return slot < 0 ? 0 : (int)slot;
 }
 
+/* The connection has ended. */
+static void drop(struct control_later *later)
+{
+	struct unit_call *call = container_of(later, struct unit_call, later);
+
+	srpt_adding_forget(call->adding);
+	free(call);
+}
+
+static void added(void *ctx, int result, unsigned int lun)
+{
+	struct unit_call *call = ctx;
+	struct json_object *out = json_object_new_object();
+	char text[400];
+
+	if (result) {
+		snprintf(text, sizeof(text), "%s: %s", call->name, why(result));
+		control_put_text(out, "error", text);
+	} else {
+		control_put_text(out, "node", call->node);
+		control_put_number(out, "controller", call->slot);
+		control_put_number(out, "lun", lun);
+	}
+	control_client_answer(call->client, out);
+	json_object_put(out);
+	free(call);
+}
+
+/* Return: 0, and the answer comes later; -errno */
+static int begin_adding(struct control_request *req, struct ib_device *device, int node,
+			const struct srpt_unit_config *config)
+{
+	const size_t name_bytes = strlen(config->name) + 1;
+	struct unit_call *call = calloc(1, sizeof(*call) + name_bytes);
+	int ret;
+
+	if (!call)
+		return -ENOMEM;
+	call->later.drop = drop;
+	call->client = req->client;
+	call->node = control_topology(req)->node[node].name;
+	call->slot = config->slot;
+	memcpy(call->name, config->name, name_bytes);
+	ret = srpt_unit_add(device, config, added, call, &call->adding);
+	if (ret) {
+		free(call);
+		return ret;
+	}
+	req->fd[0] = req->fd[1] = -1;
+	control_client_later(req->client, &call->later);
+	return 0;
+}
+
 bool control_op_srp_unit_add(struct control_request *req)
 {
 	int64_t block_bytes = control_number(req, "block_bytes", SCSI_MAX_BLOCK_BYTES);
@@ -103,7 +172,6 @@ bool control_op_srp_unit_add(struct control_request *req)
 		.sparse = control_flag(req, "sparse"),
 	};
 	struct ib_device *device;
-	unsigned int lun;
 	int node, ret;
 
 	if (slot < 0)
@@ -120,16 +188,10 @@ bool control_op_srp_unit_add(struct control_request *req)
 				  "adapter's ports are Ethernet", config.name);
 		return true;
 	}
-	ret = srpt_unit_add(device, &config, &lun);
-	if (ret) {
+	ret = begin_adding(req, device, node, &config);
+	if (ret)
 		control_fail(req, "%s: %s", config.name, why(ret));
-		return true;
-	}
-	req->fd[0] = req->fd[1] = -1;
-	control_put_text(req->out, "node", control_topology(req)->node[node].name);
-	control_put_number(req->out, "controller", config.slot);
-	control_put_number(req->out, "lun", lun);
-	return true;
+	return ret != 0;
 }
 
 /* --- srp_unit_remove --- */

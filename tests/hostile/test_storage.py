@@ -3,6 +3,8 @@
 targets."""
 import contextlib
 import itertools
+import json
+import os
 import select
 import socket
 import subprocess
@@ -10,6 +12,8 @@ import subprocess
 import pytest
 
 from hostile.attack import PATIENCE, innocents_go_on, softibd_answers
+from hostile.attack import connect as connect_to
+from hostile.silent_files import SilentFiles
 from hostile.test_mads import MadProgram, mad, processor_seconds
 from hostile.test_softibd import no_descriptor_left
 from interop.fabric import OUTSIDE, guid, wait_until
@@ -17,6 +21,8 @@ from interop.test_bad_input import node_lid
 from interop.test_kill import softibd_pid
 
 CONNECTIONS_MOST = 64  # src/ulp/srp/export.c
+needs_fuse = pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="no FUSE")
+UNITS_EXAMINED = 16  # src/ulp/srpt/private.h
 
 
 @pytest.fixture(name="disk")
@@ -122,3 +128,56 @@ def test_logins_of_initiators_that_nobody_knows(shared, disk):
         shared.softib("srp", "logout", "n1", "n3")
         is_served(disk)
         innocents_go_on(shared)
+
+
+def add_unit(fabric, files, names):
+    """Ask softibd for a unit of n2, whose files @names are of @files, or which is in memory. Return: the
+    connection, on which the answer comes"""
+    sock = connect_to(fabric, "control")
+    request = json.dumps({"op": "srp_unit_add", "node": "n2", "name": "unit"}).encode()
+    if files:
+        files.send(sock, request, names)
+        return sock
+    fd = os.memfd_create("disk", os.MFD_ALLOW_SEALING)
+    os.truncate(fd, 1 << 20)
+    socket.send_fds(sock, [request], [fd])
+    os.close(fd)
+    return sock
+
+
+def outcome(sock):
+    with sock:
+        return json.loads(sock.recv(4096)).get("error")
+
+
+@needs_fuse
+def test_files_whose_server_falls_silent(shared, tmp_path):
+    """Files of units and of their reservations, on a file system whose server answers nothing any
+    more: softibd does not wait, whether it adds units or removes them, nor when a client leaves."""
+    with SilentFiles(tmp_path) as files:
+        assert outcome(add_unit(shared, files, "disk kept")) is None
+        files.be_silent()
+        leaves, waits = add_unit(shared, files, "disk"), add_unit(shared, files, "disk")
+        wait_until(files.is_asked, "softibd looks at the file")
+        leaves.close()
+        innocents_go_on(shared)
+        shared.softib("srp", "target", "remove", "n2")
+        softibd_answers(shared)
+        assert not select.select([waits], [], [], 0)[0]
+    assert outcome(waits)  # an error: the server has ended
+    assert shared.json("srp", "target", "list") == []
+
+
+@needs_fuse
+def test_files_of_more_units_than_are_examined(shared, tmp_path):
+    """Clients that wait for such files, as many as softibd examines at a time: the next one is refused,
+    and served when the files' server has ended."""
+    with SilentFiles(tmp_path) as files:
+        files.be_silent()
+        waiting = [add_unit(shared, files, "disk") for _ in range(UNITS_EXAMINED)]
+        wait_until(files.is_asked, "softibd looks at a file")
+        assert "do not answer" in outcome(add_unit(shared, None, ""))
+        innocents_go_on(shared)
+    assert all(outcome(sock) for sock in waiting)
+    assert outcome(add_unit(shared, None, "")) is None
+    shared.softib("srp", "target", "remove", "n2")

@@ -61,12 +61,14 @@ int srpt_keep_load(struct srpt_unit *unit)
 	bool any = false;
 	struct stat st;
 
-	if (flock(unit->kept_fd, LOCK_EX | LOCK_NB))
-		return errno == EWOULDBLOCK ? -ETXTBSY : -errno;
 	if (fstat(unit->kept_fd, &st))
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EBADF;
+	unit->kept_file[0] = st.st_dev;
+	unit->kept_file[1] = st.st_ino;
+	if (flock(unit->kept_fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -ETXTBSY : -errno;
 	for (unsigned int i = 0; i < 2; i++)
 		any |= load_slot(unit, i);
 	return any || !st.st_size ? 0 : -EBADMSG;

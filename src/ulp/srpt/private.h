@@ -3,6 +3,7 @@
  * The parts of a target:
  *
  *  srpt.c     creation, search and end of targets and their logical units
+ *  add.c      units whose files are being examined
  *  agent.c    device management: MADs, and the capability bit of the ports
  *  unit.c     the medium of a unit, which is a descriptor
  *  keep.c     the file that preserves a unit's reservations beyond the end of softibd
@@ -13,7 +14,8 @@
  *  line.c     the order of a unit's commands
  *  task.c     task management
  *
- * Everything runs in the loop, except for scsi_execute() of a unit that has a worker.
+ * Everything runs in the loop, except for what the files of a unit that has a worker are asked: their
+ * server may be elsewhere and not answer (FUSE, NFS). Even fstat(2), flock(2) and close(2) then wait.
  */
 #ifndef SOFTIB_ULP_SRPT_PRIVATE_H
 #define SOFTIB_ULP_SRPT_PRIVATE_H
@@ -38,11 +40,32 @@
 #define SRPT_MOVES	     4	 /* outstanding RDMA requests of a command */
 #define SRPT_SENDS	     (SRPT_LIMIT_MOST * (SRPT_MOVES + 1) + 8)
 #define SRPT_HELD_MOST	     (64u << 20) /* bytes of buffers for the data of a target's commands */
+#define SRPT_ADDING_MOST     16 /* units of a fabric whose files are being examined */
 
 /** struct srpt_fabric - what the targets of a fabric share, found by its loop
- *  @leaving: units that were removed while their media had commands in work */
+ *  @adding: struct srpt_adding
+ *  @leaving: units that were removed, until their commands have ended and their files are closed */
 struct srpt_fabric {
-	struct list_head leaving;
+	struct list_head adding, leaving;
+	u32 nr_adding;
+};
+
+/** struct srpt_adding - a unit that is to be attached when its files have been examined
+ *  @device: NULL: it was removed meanwhile
+ *  @done: NULL: nobody waits for the outcome any more, and the unit is not attached
+ *  @waits: for the end of a unit that was removed and has the same file for its reservations */
+struct srpt_adding {
+	struct list_head node;
+	struct rt *rt;
+	struct ib_device *device;
+	unsigned int slot;
+	struct srpt_unit *unit;
+	struct srpt_job job;
+	struct rt_work turn;
+	int result;
+	bool waits;
+	void (*done)(void *ctx, int result, unsigned int lun);
+	void *ctx;
 };
 
 /** struct srpt_unit - a logical unit. It exists longer than its target while a command is being performed */
@@ -55,6 +78,7 @@ struct srpt_unit {
 	int fd, kept_fd; /* kept_fd: -1: reservations are not preserved */
 	u64 kept_serial; /* of the slot of kept_fd that was written last */
 	u64 file; /* identifies the medium: its device and inode */
+	u64 kept_file[2]; /* device and inode of kept_fd */
 	bool sparse, in_memory;
 	struct srpt_worker *worker; /* NULL: the medium is memory, and the loop performs commands */
 	pthread_mutex_t admission;  /* held while one command is checked against reservations */
@@ -63,7 +87,10 @@ struct srpt_unit {
 	struct list_head line;	    /* commands that have not been performed, the oldest first */
 	u32 barriers, nr_waiting;   /* commands in line that are barriers, and that wait (line.c) */
 	struct rt_work turn;
-	struct list_head node;	    /* in srpt_fabric.leaving, once it is removed with users */
+	struct list_head node;	    /* in srpt_fabric.leaving, once it is removed */
+	struct srpt_job leave;
+	bool closed;		    /* its files are; it can be freed */
+	struct srpt_adding *adding; /* the unit is refused: who waits for the outcome hears of it last */
 	struct rt_work gone;
 	char name[128];
 };
@@ -175,6 +202,14 @@ struct srpt_channel {
 };
 
 /* --- srpt.c --- */
+static inline struct srpt_fabric *srpt_fabric_of(const struct rt *rt)
+{
+	return rt_local(rt, RT_LOCAL_SRPT);
+}
+
+/** srpt_unit_attach() - give an examined unit a LUN of a target, which is started if there is none
+ *  Return: 0 and unit->lun; -errno, see srpt_unit_add() */
+int srpt_unit_attach(struct ib_device *device, unsigned int slot, struct srpt_unit *unit);
 /** srpt_unit_of() - Return: the unit that @lun names; NULL */
 struct srpt_unit *srpt_unit_of(struct srpt *srpt, const u8 lun[8]);
 /** srpt_unit_release() - end a command's reference to the unit */
@@ -187,22 +222,40 @@ void srpt_agent_close(struct srpt_adapter *adapter);
  *  discover the targets again */
 void srpt_agent_announce(struct srpt_adapter *adapter);
 
+/* --- add.c --- */
+/** srpt_adding_end() - tell who waits for the outcome, and free @adding */
+void srpt_adding_end(struct srpt_adding *adding, int result);
+/** srpt_adding_retry() - a unit has left: those that waited for its file of reservations are examined again */
+void srpt_adding_retry(struct srpt_fabric *fabric);
+/** srpt_adding_lose() - @device is being removed: no unit is attached to it any more */
+void srpt_adding_lose(struct srpt_fabric *fabric, const struct ib_device *device);
+/** srpt_adding_finish() - all units that are being added leave. Waits for their files */
+void srpt_adding_finish(struct srpt_fabric *fabric);
+
 /* --- unit.c --- */
-/** srpt_unit_open() - Return: 0 and *@unit, without a LUN; -errno, see srpt_unit_add() */
-int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
-		   struct srpt_unit **unit);
-/** srpt_unit_forget_fds() - return ownership of the unit's descriptors to the caller */
-void srpt_unit_forget_fds(struct srpt_unit *unit);
-/** srpt_unit_free() - close the descriptors and end the threads of a unit without commands */
+/** srpt_unit_make() - Return: 0 and *@unit, without a LUN, which owns the descriptors; -ENOTSUP; -ENOMEM;
+ *  -errno */
+int srpt_unit_make(struct rt *rt, const struct srpt_unit_config *config, struct srpt_unit **unit);
+/** srpt_unit_examine() - look at the files of a unit. Context: a thread of the unit, or the loop if the medium
+ *  is memory; waits for the files' server
+ *  Return: 0; -errno, see srpt_unit_add() */
+int srpt_unit_examine(struct srpt_unit *unit);
+/** srpt_unit_leave() - end a unit without commands, which is in srpt_fabric.leaving: its files are closed by its
+ *  worker, then it is freed */
+void srpt_unit_leave(struct srpt_unit *unit);
+/** srpt_unit_free() - end the threads of a unit whose files are closed */
 void srpt_unit_free(struct srpt_unit *unit);
+/** srpt_unit_finish() - end a unit that was removed, now. Waits for its media */
+void srpt_unit_finish(struct srpt_unit *unit);
 
 /* --- keep.c --- */
 /** srpt_keep_load() - read the unit's reservations from unit->kept_fd
+ *  Context: a thread of the unit; waits for the file's server
  *  Return: 0; -EBADMSG: the file contains something else; -ETXTBSY: another unit uses it; -EBADF: it is no
  *  regular file; -errno */
 int srpt_keep_load(struct srpt_unit *unit);
-/** srpt_keep_unlock() - let other units use the file. Without it they could not before unit->kept_fd is
- *  closed, which its next owner may leave to another thread (rt_close_foreign()) */
+/** srpt_keep_unlock() - let other units use the file, although the process that sent unit->kept_fd may still have
+ *  it, too. Context: as srpt_keep_load() */
 void srpt_keep_unlock(const struct srpt_unit *unit);
 /** srpt_keep() - scsi_backend.keep(): write the reservations to unit->kept_fd. Context: a thread of the unit,
  *  or the loop; waits for the disk */

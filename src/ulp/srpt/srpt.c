@@ -7,11 +7,6 @@
 
 static const struct ib_client srpt_client;
 
-static struct srpt_fabric *fabric_of(const struct rt *rt)
-{
-	return rt_local(rt, RT_LOCAL_SRPT);
-}
-
 /* --- units --- */
 
 struct srpt_unit *srpt_unit_of(struct srpt *srpt, const u8 lun[8])
@@ -55,10 +50,9 @@ static void detach_unit(struct srpt *srpt, unsigned int lun)
 	srpt->scsi.units[lun] = NULL;
 	srpt->nr_units--;
 	unit->srpt = NULL;
-	if (unit->users)
-		list_add_tail(&unit->node, &fabric_of(unit->rt)->leaving);
-	else
-		srpt_unit_free(unit);
+	list_add_tail(&unit->node, &srpt_fabric_of(unit->rt)->leaving);
+	if (!unit->users)
+		srpt_unit_leave(unit);
 }
 
 /* Return: a name made from adapter, LUN and medium (FNV-1a of the three), so that a host can tell
@@ -73,7 +67,7 @@ static u64 name_unit(const u64 parts[3])
 	return hash;
 }
 
-static void attach_unit(struct srpt *srpt, struct srpt_unit *unit, unsigned int lun)
+static void give_lun(struct srpt *srpt, struct srpt_unit *unit, unsigned int lun)
 {
 	struct srpt_initiator *i;
 
@@ -211,28 +205,16 @@ static int free_lun(const struct srpt *srpt)
 	return -ENOSPC;
 }
 
-int srpt_unit_add(struct ib_device *device, const struct srpt_unit_config *config,
-		  unsigned int *lun)
+int srpt_unit_attach(struct ib_device *device, unsigned int slot, struct srpt_unit *unit)
 {
-	struct srpt *srpt = srpt_find(device, config->slot);
-	struct srpt_unit *unit;
-	int free = srpt ? free_lun(srpt) : 0, ret;
+	struct srpt *srpt = srpt_find(device, slot);
+	int lun = srpt ? free_lun(srpt) : 0;
+	int ret = srpt || lun < 0 ? 0 : open_target(device, slot, &srpt);
 
-	if (free < 0)
-		return free;
-	ret = srpt_unit_open(device->rt, config, &unit);
-	if (ret)
-		return ret;
-	if (!srpt)
-		ret = open_target(device, config->slot, &srpt);
-	if (ret) {
-		srpt_unit_forget_fds(unit);
-		srpt_unit_free(unit);
-		return ret;
-	}
-	attach_unit(srpt, unit, (unsigned int)free);
+	if (lun < 0 || ret)
+		return lun < 0 ? lun : ret;
+	give_lun(srpt, unit, (unsigned int)lun);
 	tell_of_units(srpt);
-	*lun = unit->lun;
 	return 0;
 }
 
@@ -346,6 +328,7 @@ static int add_device(struct ib_device *device)
 
 static void remove_device(struct ib_device *device, void *client_data)
 {
+	srpt_adding_lose(srpt_fabric_of(device->rt), device);
 	if (client_data)
 		srpt_remove(device, 0);
 }
@@ -360,6 +343,7 @@ static void init_fabric(struct rt *rt, void *state)
 {
 	struct srpt_fabric *fabric = state;
 
+	INIT_LIST_HEAD(&fabric->adding);
 	INIT_LIST_HEAD(&fabric->leaving);
 }
 
@@ -367,7 +351,7 @@ int srpt_init(struct rt *rt)
 {
 	int ret;
 
-	if (fabric_of(rt))
+	if (srpt_fabric_of(rt))
 		return -EEXIST;
 	if (!rt_local_get(rt, RT_LOCAL_SRPT, sizeof(struct srpt_fabric), init_fabric))
 		return -ENOMEM;
@@ -379,18 +363,13 @@ int srpt_init(struct rt *rt)
 
 void srpt_cleanup(struct rt *rt)
 {
-	struct srpt_fabric *fabric = fabric_of(rt);
+	struct srpt_fabric *fabric = srpt_fabric_of(rt);
 
 	if (!fabric)
 		return;
 	ib_unregister_client(rt, &srpt_client);
-	while (!list_empty(&fabric->leaving)) {
-		struct srpt_unit *unit =
-			list_first_entry(&fabric->leaving, struct srpt_unit, node);
-
-		if (unit->worker)
-			srpt_worker_finish(unit->worker);
-		srpt_unit_free(unit);
-	}
+	srpt_adding_finish(fabric);
+	while (!list_empty(&fabric->leaving))
+		srpt_unit_finish(list_first_entry(&fabric->leaving, struct srpt_unit, node));
 	rt_local_free(rt, RT_LOCAL_SRPT);
 }

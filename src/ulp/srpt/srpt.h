@@ -13,6 +13,7 @@
 #include "srp/describe.h"
 
 struct srpt;
+struct srpt_adding;
 
 /** struct srpt_unit_config - the parameters of a logical unit
  *  @slot: slot of its target
@@ -57,15 +58,26 @@ void srpt_cleanup(struct rt *rt);
 
 /**
  * srpt_unit_add() - add a logical unit to a target; the first one starts the target
- * @lun: set to its logical unit number On success, the unit owns config->fd and config->kept_fd.
- * Return: 0; -ENODEV: there is no such adapter; -EINVAL: fd is neither a file nor a block device, or
- * is smaller than a block; -EACCES: it is not open for writing; -ENOSPC: there are SCSI_MAX_LUNS
- * units; -EBUSY: a program has registered the device management class of a port; -ENOTSUP:
- * reservations of a unit in memory cannot be preserved; -EBADMSG: kept_fd has other contents;
- * -ETXTBSY: another unit uses it; -EBADF: it is not a regular file; -ENOMEM; -errno
+ * @config: on success the unit owns config->fd and config->kept_fd, whatever @done is called with
+ * @done: called by the loop, once, with the unit's logical unit number, unless it is forgotten before.
+ *	@result: 0; -ENODEV: the adapter is gone; -EINVAL: fd is neither a file nor a block device, or
+ *	is smaller than a block; -EACCES: it is not open for writing; -ENOSPC: there are SCSI_MAX_LUNS
+ *	units; -EBUSY: a program has registered the device management class of a port; -EBADMSG: kept_fd
+ *	has other contents; -ETXTBSY: another unit uses it; -EBADF: it is not a regular file; -ENOMEM;
+ *	-errno
+ * @adding: the unit, until @done is called
+ *
+ * Threads look at the files, because their server may be elsewhere and not answer.
+ * Return: 0; -EINVAL: block_bytes is neither 512 nor 4096; -ENOTSUP: reservations of a unit in memory
+ * cannot be preserved; -EAGAIN: the files of as many units as can be examined at a time do not
+ * answer; -ENOMEM; -errno
  */
 int srpt_unit_add(struct ib_device *device, const struct srpt_unit_config *config,
-		  unsigned int *lun);
+		  void (*done)(void *ctx, int result, unsigned int lun), void *ctx,
+		  struct srpt_adding **adding);
+/** srpt_adding_forget() - do not add the unit: its files are closed as soon as they answer, and done() is
+ *  not called */
+void srpt_adding_forget(struct srpt_adding *adding);
 /** srpt_unit_remove() - remove a logical unit; the last one ends the target. Return: 0; -ENOENT */
 int srpt_unit_remove(struct ib_device *device, unsigned int slot, unsigned int lun);
 /** srpt_remove() - end the target in @slot (0: all of the adapter's). Its initiators are

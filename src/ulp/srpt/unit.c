@@ -128,25 +128,9 @@ static bool is_memory(int fd)
 	return fcntl(fd, F_GET_SEALS) >= 0;
 }
 
-static void unit_gone(struct rt_work *work)
-{
-	srpt_unit_free(container_of(work, struct srpt_unit, gone));
-}
+/* --- a unit begins --- */
 
-/* Return: 0; -errno, see srpt_unit_add() */
-static int check(const struct srpt_unit_config *config, u64 *bytes, u64 *file)
-{
-	int ret = measure(config->fd, config->read_only, bytes, file);
-
-	if (ret)
-		return ret;
-	if (*bytes < config->block_bytes ||
-	    (config->block_bytes != 512 && config->block_bytes != SCSI_MAX_BLOCK_BYTES))
-		return -EINVAL;
-	return config->kept_fd >= 0 && is_memory(config->fd) ? -ENOTSUP : 0;
-}
-
-static void describe(struct srpt_unit *u, const struct srpt_unit_config *config, u64 bytes)
+static void describe(struct srpt_unit *u, const struct srpt_unit_config *config)
 {
 	u->in_memory = is_memory(config->fd);
 	u->sparse = config->sparse || u->in_memory;
@@ -158,31 +142,31 @@ static void describe(struct srpt_unit *u, const struct srpt_unit_config *config,
 	u->scsi = (struct scsi_unit){
 		.backend = &u->backend,
 		.ctx = u,
-		.nr_blocks = bytes / config->block_bytes,
 		.block_bytes = config->block_bytes,
 		.read_only = config->read_only,
 		.write_back = !config->write_through && !u->in_memory,
 	};
 }
 
-int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
-		   struct srpt_unit **unit)
-{
-	u64 bytes = 0, file = 0;
-	int ret = check(config, &bytes, &file);
-	struct srpt_unit *u = ret ? NULL : rt_zalloc(sizeof(*u));
+static void unit_gone(struct rt_work *work);
 
+int srpt_unit_make(struct rt *rt, const struct srpt_unit_config *config, struct srpt_unit **unit)
+{
+	struct srpt_unit *u;
+	int ret = 0;
+
+	if (config->kept_fd >= 0 && is_memory(config->fd))
+		return -ENOTSUP;
+	if (config->block_bytes != 512 && config->block_bytes != SCSI_MAX_BLOCK_BYTES)
+		return -EINVAL;
+	u = rt_zalloc(sizeof(*u));
 	if (!u)
-		return ret ? ret : -ENOMEM;
+		return -ENOMEM;
 	u->rt = rt;
-	u->file = file;
-	describe(u, config, bytes);
-	if (u->kept_fd >= 0)
-		ret = srpt_keep_load(u);
-	if (!ret && !u->in_memory)
+	describe(u, config);
+	if (!u->in_memory)
 		ret = srpt_worker_start(rt, &u->worker);
 	if (ret) {
-		srpt_keep_unlock(u);
 		rt_free(u);
 		return ret;
 	}
@@ -194,23 +178,85 @@ int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
 	return 0;
 }
 
-void srpt_unit_forget_fds(struct srpt_unit *unit)
+int srpt_unit_examine(struct srpt_unit *u)
 {
-	srpt_keep_unlock(unit);
-	unit->fd = unit->kept_fd = -1;
+	u64 bytes = 0;
+	int ret = measure(u->fd, u->scsi.read_only, &bytes, &u->file);
+
+	if (ret)
+		return ret;
+	if (bytes < u->scsi.block_bytes)
+		return -EINVAL;
+	u->scsi.nr_blocks = bytes / u->scsi.block_bytes;
+	return u->kept_fd >= 0 ? srpt_keep_load(u) : 0;
+}
+
+/* --- a unit ends --- */
+
+static void close_files(struct srpt_job *job)
+{
+	struct srpt_unit *u = container_of(job, struct srpt_unit, leave);
+
+	srpt_keep_unlock(u);
+	close(u->fd);
+	if (u->kept_fd >= 0)
+		close(u->kept_fd);
+}
+
+static void files_closed(struct srpt_job *job)
+{
+	struct srpt_unit *u = container_of(job, struct srpt_unit, leave);
+
+	u->closed = true;
+	rt_work_queue(u->rt, &u->gone);
+}
+
+void srpt_unit_leave(struct srpt_unit *unit)
+{
+	unit->leave = (struct srpt_job){
+		.order = SRPT_ALONE, .run = close_files, .done = files_closed};
+	if (unit->worker) {
+		srpt_worker_add(unit->worker, &unit->leave);
+	} else {
+		close_files(&unit->leave);
+		files_closed(&unit->leave);
+	}
+}
+
+/* The last command of a unit that was removed has ended, or its files are closed. */
+static void unit_gone(struct rt_work *work)
+{
+	struct srpt_unit *u = container_of(work, struct srpt_unit, gone);
+
+	if (u->closed)
+		srpt_unit_free(u);
+	else
+		srpt_unit_leave(u);
 }
 
 void srpt_unit_free(struct srpt_unit *unit)
 {
+	struct srpt_fabric *fabric = srpt_fabric_of(unit->rt);
+
 	if (unit->worker)
 		srpt_worker_stop(unit->worker);
 	rt_work_cancel(&unit->gone);
 	rt_work_cancel(&unit->turn);
 	list_del(&unit->node);
-	if (unit->fd >= 0)
-		close(unit->fd);
-	if (unit->kept_fd >= 0)
-		close(unit->kept_fd);
+	if (unit->adding)
+		srpt_adding_end(unit->adding, unit->adding->result);
 	pthread_mutex_destroy(&unit->admission);
 	rt_free(unit);
+	srpt_adding_retry(fabric);
+}
+
+void srpt_unit_finish(struct srpt_unit *unit)
+{
+	if (unit->worker)
+		srpt_worker_finish(unit->worker);
+	if (!unit->leave.run)
+		srpt_unit_leave(unit);
+	if (unit->worker)
+		srpt_worker_finish(unit->worker);
+	srpt_unit_free(unit);
 }

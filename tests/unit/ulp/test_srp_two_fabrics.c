@@ -131,18 +131,45 @@ static int teardown(void **state)
 
 /* --- targets and initiators --- */
 
+/** struct outcome - of a unit that is added */
+struct outcome {
+	bool over;
+	int result;
+	unsigned int lun;
+};
+
+static void unit_added(void *ctx, int result, unsigned int lun)
+{
+	struct outcome *outcome = ctx;
+
+	assert_false(outcome->over);
+	*outcome = (struct outcome){true, result, lun};
+}
+
+/* Return: what srpt_unit_add() or its callback says */
+static int add_unit(struct host *h, const struct srpt_unit_config *config)
+{
+	struct outcome outcome = {0};
+	struct srpt_adding *adding;
+	int ret = srpt_unit_add(h->n1, config, unit_added, &outcome, &adding);
+
+	while (!ret && !outcome.over)
+		turn();
+	if (!ret && !outcome.result)
+		assert_int_equal(outcome.lun, 0);
+	return ret ? ret : outcome.result;
+}
+
 /* n1 serves a disk of @mib MiB of memory. */
 static void serve(struct host *h, unsigned int mib)
 {
 	struct srpt_unit_config config = {
 		.slot = 1, .kept_fd = -1, .name = "disk", .block_bytes = 512};
-	unsigned int lun;
 
 	config.fd = memfd_create("disk", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_true(config.fd >= 0);
 	assert_int_equal(ftruncate(config.fd, (off_t)mib << 20), 0);
-	assert_int_equal(srpt_unit_add(h->n1, &config, &lun), 0);
-	assert_int_equal(lun, 0);
+	assert_int_equal(add_unit(h, &config), 0);
 }
 
 static void logged_in(void *ctx, struct srp_session *session, const char *error)
@@ -258,31 +285,147 @@ static void a_fabric_starts_its_initiators_once(void **state)
 	assert_int_equal(srpt_init(host[0].sim.rt), -EEXIST);
 }
 
-/* softibd may close the descriptors of a unit that it refused later, by another thread. Until then they
- * must not keep another unit from the file of the reservations. */
+/** struct files - of a unit that preserves its reservations */
+struct files {
+	char disk[32], kept[32];
+};
+
+static void make_files(struct files *f)
+{
+	int fd[2];
+
+	*f = (struct files){"/tmp/softib-disk-XXXXXX", "/tmp/softib-kept-XXXXXX"};
+	fd[0] = mkstemp(f->disk);
+	fd[1] = mkstemp(f->kept);
+	assert_true(fd[0] >= 0 && fd[1] >= 0);
+	assert_int_equal(ftruncate(fd[0], 1 << 20), 0);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static void remove_files(const struct files *f)
+{
+	unlink(f->disk);
+	unlink(f->kept);
+}
+
+/* Return: the parameters of a unit, with new descriptors, which become the unit's */
+static struct srpt_unit_config unit_of(const struct files *f)
+{
+	struct srpt_unit_config config = {.slot = 1, .name = "disk", .block_bytes = 512,
+					  .fd = open(f->disk, O_RDWR | O_CLOEXEC),
+					  .kept_fd = open(f->kept, O_RDWR | O_CLOEXEC)};
+
+	assert_true(config.fd >= 0 && config.kept_fd >= 0);
+	return config;
+}
+
+/* Whoever sent the descriptors of a unit may have them longer than softibd. They must not keep another unit
+ * from the file of the reservations. */
 static void a_refused_unit_does_not_hold_the_file_of_its_reservations(void **state)
 {
-	struct srpt_unit_config config = {.slot = 1, .name = "disk", .block_bytes = 512};
-	char disk[] = "/tmp/softib-disk-XXXXXX", kept[] = "/tmp/softib-kept-XXXXXX";
-	int refused = mkstemp(kept);
-	unsigned int lun;
+	struct srpt_unit_config config;
+	struct files files;
+	int sender;
 
-	config.fd = mkstemp(disk);
-	assert_true(config.fd >= 0 && refused >= 0);
-	assert_int_equal(ftruncate(config.fd, 1 << 20), 0);
-	assert_int_equal(write(refused, "text", 4), 4);
-	config.kept_fd = refused;
-	assert_int_equal(srpt_unit_add(host[0].n1, &config, &lun), -EBADMSG);
-	config.kept_fd = open(kept, O_RDWR | O_CLOEXEC);
-	assert_int_equal(ftruncate(config.kept_fd, 0), 0);
-	assert_int_equal(srpt_unit_add(host[0].n1, &config, &lun), 0);
-	config.kept_fd = refused;
-	config.fd = dup(config.fd);
-	assert_int_equal(srpt_unit_add(host[0].n1, &config, &lun), -ETXTBSY);
+	make_files(&files);
+	config = unit_of(&files);
+	sender = dup(config.kept_fd);
+	assert_int_equal(write(sender, "text", 4), 4);
+	assert_int_equal(add_unit(&host[0], &config), -EBADMSG);
+	assert_int_equal(ftruncate(sender, 0), 0);
+	config = unit_of(&files);
+	assert_int_equal(add_unit(&host[0], &config), 0);
+	config = unit_of(&files);
+	assert_int_equal(add_unit(&host[0], &config), -ETXTBSY);
+	close(sender);
+	remove_files(&files);
+}
+
+/* A thread closes the files of a unit that was removed. Who needs the file of its reservations waits for it. */
+static void the_file_of_reservations_is_free_when_its_unit_is_removed(void **state)
+{
+	struct srpt_unit_config config;
+	struct files files;
+
+	make_files(&files);
+	for (int i = 0; i < 20; i++) {
+		config = unit_of(&files);
+		assert_int_equal(add_unit(&host[0], &config), 0);
+		assert_int_equal(srpt_unit_remove(host[0].n1, 1, 0), 0);
+	}
+	remove_files(&files);
+}
+
+static void a_unit_that_nobody_waits_for_is_not_added(void **state)
+{
+	struct outcome outcome = {0};
+	struct srpt_unit_config config;
+	struct srpt_adding *adding;
+	struct files files;
+
+	make_files(&files);
+	config = unit_of(&files);
+	assert_int_equal(srpt_unit_add(host[0].n1, &config, unit_added, &outcome, &adding), 0);
+	srpt_adding_forget(adding);
+	config = unit_of(&files); /* has the same file of reservations: the first one is over then */
+	while (add_unit(&host[0], &config))
+		config = unit_of(&files);
+	assert_int_equal(srpt_unit_remove(host[0].n1, 1, 0), 0);
+	assert_null(srpt_find(host[0].n1, 1)); /* it was the only unit */
+	assert_false(outcome.over);
+	remove_files(&files);
+}
+
+static void units_are_examined_in_bounded_number(void **state)
+{
+	enum { MOST = 16 }; /* SRPT_ADDING_MOST */
+	struct outcome outcome[MOST + 1] = {0};
+	struct srpt_unit_config config;
+	struct srpt_adding *adding;
+	struct files files;
+	int added = 0;
+
+	make_files(&files);
+	for (int i = 0; i <= MOST; i++) {
+		config = unit_of(&files);
+		assert_int_equal(srpt_unit_add(host[0].n1, &config, unit_added, &outcome[i], &adding),
+				 i < MOST ? 0 : -EAGAIN);
+	}
 	close(config.fd);
-	close(refused);
-	unlink(disk);
-	unlink(kept);
+	close(config.kept_fd);
+	for (int i = 0; i < MOST; i++) {
+		while (!outcome[i].over)
+			turn();
+		assert_true(!outcome[i].result || outcome[i].result == -ETXTBSY);
+		added += !outcome[i].result;
+	}
+	assert_int_equal(added, 1);
+	remove_files(&files);
+}
+
+static void a_unit_ends_with_its_fabric_while_it_is_examined(void **state)
+{
+	struct outcome outcome[3] = {0};
+	struct srpt_unit_config config;
+	struct srpt_adding *adding;
+	struct files files;
+
+	make_files(&files);
+	for (int i = 0; i < 3; i++) {
+		config = unit_of(&files);
+		if (i == 2) {
+			close(config.fd);
+			close(config.kept_fd);
+			config.fd = memfd_create("disk", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+			config.kept_fd = -1;
+		}
+		assert_int_equal(srpt_unit_add(host[0].n1, &config, unit_added, &outcome[i], &adding), 0);
+	}
+	host_stop(&host[0]);
+	for (int i = 0; i < 3; i++)
+		assert_true(outcome[i].over && outcome[i].result == -ENODEV);
+	remove_files(&files);
 }
 
 int main(void)
@@ -293,6 +436,10 @@ int main(void)
 		CASE(the_end_of_a_fabric_leaves_the_other_its_disks),
 		CASE(a_fabric_starts_its_initiators_once),
 		CASE(a_refused_unit_does_not_hold_the_file_of_its_reservations),
+		CASE(the_file_of_reservations_is_free_when_its_unit_is_removed),
+		CASE(a_unit_that_nobody_waits_for_is_not_added),
+		CASE(units_are_examined_in_bounded_number),
+		CASE(a_unit_ends_with_its_fabric_while_it_is_examined),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
