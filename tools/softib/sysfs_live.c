@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -43,6 +44,9 @@
 
 #define LIVE_MAX	1024
 #define OPEN_MAX	1024 /* read at the same time; more are not kept live */
+#define OWN_FDS		16   /* that the process needs beside those of the files */
+#define SETUP_STEP_MS	10
+#define SETUP_MS	30000 /* for those that look or start the process before */
 #define RETRY_FIRST_MS	1  /* most readers open, read once and close */
 #define RETRY_LAST_MS	64 /* one that keeps it open */
 #define LEASE_SIGNAL	SIGIO
@@ -73,7 +77,7 @@ struct tree {
 	struct live *live;
 	size_t num_live;
 	struct reading *reading;
-	size_t num_reading;
+	size_t num_reading, max_reading;
 	char folders[FOLDERS_MAX][64]; /* "infiniband/softib0" and so on: written now */
 	size_t num_folders;
 };
@@ -273,14 +277,15 @@ static int replace(struct tree *t, struct live *live)
 {
 	char line[SYSFS_PATH_MAX];
 	ssize_t n = pread(live->fd, line, sizeof(line), 0);
-	int fd = make_file(t, live->path, line, n > 0 ? (size_t)n : 0);
+	int fd;
 
-	if (fd < 0)
-		return fd;
-	if (t->num_reading == OPEN_MAX) {
+	if (t->num_reading == t->max_reading) {
 		close(t->reading[0].fd);
 		t->reading[0] = t->reading[--t->num_reading];
 	}
+	fd = make_file(t, live->path, line, n > 0 ? (size_t)n : 0);
+	if (fd < 0)
+		return fd;
 	t->reading[t->num_reading++] = (struct reading){.live = live, .fd = live->fd};
 	live->fd = fd;
 	return 0;
@@ -404,6 +409,27 @@ static int watch_softibd(const char *dir)
 	return process;
 }
 
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Any program of the user opens the files as often as it likes. Return: how many this process has descriptors
+ * for, beside the files that nobody has open */
+static size_t find_max_reading(size_t num_live)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < num_live + OWN_FDS + 1)
+		return 1;
+	return MIN((size_t)OPEN_MAX, (size_t)limit.rlim_cur - num_live - OWN_FDS);
+}
+
 /* argv: the command, DIR, NODE; standard input is the lock, standard output
  * whoever waits until the files are there */
 int sysfs_serve(int argc, char **argv)
@@ -421,6 +447,7 @@ int sysfs_serve(int argc, char **argv)
 	sigaddset(&mask, LEASE_SIGNAL);
 	sigprocmask(SIG_BLOCK, &mask, NULL);
 	signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	raise_descriptor_limit();
 	gone_fd = watch_softibd(at.dir);
 	t.live = calloc(LIVE_MAX, sizeof(*t.live));
 	t.reading = calloc(OPEN_MAX, sizeof(*t.reading));
@@ -429,6 +456,7 @@ int sysfs_serve(int argc, char **argv)
 	t.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t.dir < 0 || sysfs_put_all(&at, &t.sink))
 		return EXIT_FAILURE;
+	t.max_reading = find_max_reading(t.num_live);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (write(STDOUT_FILENO, "", 1) != 1)
 		return EXIT_FAILURE;
@@ -543,6 +571,19 @@ static int write_rest(const struct node_place *at, const char *path)
 	return error;
 }
 
+/* Any program of the user can lock the file, and keep the lock. Return: 0; -ETIMEDOUT; -errno */
+static int lock_in_time(int fd)
+{
+	for (int ms = 0; flock(fd, LOCK_EX | LOCK_NB); ms += SETUP_STEP_MS) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (ms >= SETUP_MS)
+			return -ETIMEDOUT;
+		poll(NULL, 0, SETUP_STEP_MS);
+	}
+	return 0;
+}
+
 /* Two locks: NODE.setup is held while somebody looks or starts the process,
  * NODE.lock as long as that process lives. */
 int sysfs_prepare(const struct node_place *at, char path[PATH_MAX])
@@ -555,12 +596,14 @@ int sysfs_prepare(const struct node_place *at, char path[PATH_MAX])
 	if (setup < 0)
 		return setup;
 	lock = open_lock(path, "lock");
-	if (lock < 0 || flock(setup, LOCK_EX))
-		error = lock < 0 ? lock : -errno;
-	else if (!flock(lock, LOCK_EX | LOCK_NB))
+	error = lock < 0 ? lock : lock_in_time(setup);
+	if (error) {
+		/* nothing was looked at */
+	} else if (!flock(lock, LOCK_EX | LOCK_NB)) {
 		error = start_server(at, lock);
-	else
+	} else {
 		error = write_rest(at, path);
+	}
 	if (lock >= 0)
 		close(lock);
 	close(setup);
