@@ -17,7 +17,7 @@ from interop.test_bad_input import ALLOC_PD, Program, command, error_of, node_li
 CREATE_CQ, CREATE_QP, QPT_UD = 18, 24, 4  # <rdma/ib_user_verbs.h>
 UD_SEND_ONLY, RC_SEND_ONLY, RC_ACKNOWLEDGE = 0x64, 0x04, 0x11
 MEASURE = bool(os.environ.get("SOFTIB_MEASURE"))  # make hostile
-MEASURED = []  # (what stood meanwhile, *measure())
+MEASURED = {}  # by test: measure() before its attack, and those meanwhile
 PATIENCE = 30  # seconds: softibd hangs. A lease lasts longer (/proc/sys/fs/lease-break-time)
 
 
@@ -73,13 +73,11 @@ def measure(fabric, out=None):
     return float(row[2]), float(row[5]), statistics.median(times) * 1e6
 
 
-def note(what, fabric, out=None):
-    if MEASURE:
-        MEASURED.append((what, *measure(fabric, out)))
-
-
 def note_test(fabric, out=None):
-    note(os.environ["PYTEST_CURRENT_TEST"].split("::")[1].split()[0], fabric, out)
+    """The innocents' latency while the attack of this test lasts, or, at first, before it."""
+    if MEASURE:
+        test = re.search(r"::(.*) \(", os.environ["PYTEST_CURRENT_TEST"])[1]
+        MEASURED.setdefault(test, []).append(measure(fabric, out))
 
 
 def fork_holder(take, hold):

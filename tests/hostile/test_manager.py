@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from hostile.attack import PATIENCE, innocents_go_on, softibd_answers
+from hostile.attack import PATIENCE, innocents_go_on, note_test, softibd_answers
 from interop.fabric import Fabric, wait_until
 
 DIRECTED, GET_RESP, NODE_INFO = "sm-direct", 0x81, 0x11
@@ -18,12 +18,19 @@ WHOLE = "6 switches, 8 adapters, 16 links"
 
 
 @pytest.fixture(scope="module")
-def fattree():
+def calm_tree():
     """Leaves s1 to s4 with two adapters each, below the spines s5 and s6: s4 is reached by both, the
     liars are at s4, and the innocents n3 and n4 at s2."""
     with Fabric("fattree:2,2") as fabric:
         yield fabric
         fabric.expect_no_leftovers()
+
+
+@pytest.fixture
+def fattree(calm_tree):
+    """The same, before an attack."""
+    note_test(calm_tree)
+    return calm_tree
 
 
 class Manager:
