@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from hostile.attack import PATIENCE, innocents_go_on
+from hostile.test_softibd import stopped
 from interop.fabric import wait_until
 from interop.test_sysfs import PORT, servers
 
@@ -44,15 +45,6 @@ def lock_owner(path):
     """The process that has locked the file by fcntl(2)."""
     locks = Path("/proc/locks").read_text(encoding="ascii")
     return int(re.search(rf"POSIX .* (\d+) \S+:{path.stat().st_ino} ", locks)[1])
-
-
-@contextlib.contextmanager
-def stopped(pid):
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def is_live(shared):

@@ -18,7 +18,7 @@ import pytest
 
 from hostile.attack import (PATIENCE, Sender, answer_to, ask, connect, fork_holder, innocents_go_on,
                             softibd_answers, told)
-from interop.fabric import BUILD, _ports, wait_until
+from interop.fabric import BUILD, Fabric, _ports, wait_until
 from interop.test_bad_input import (ALLOC_PD, GET_CONTEXT, OPEN_PORT, OPEN_UMAD, OPEN_UVERBS,
                                     Program, abi_open, command, error_of)
 from interop.test_kill import softibd_pid
@@ -84,6 +84,18 @@ def limit_of_files(pid, limit):
 
 
 @contextlib.contextmanager
+def no_memory_left(pid):
+    """What @pid has is all that it can have."""
+    before = resource.prlimit(pid, resource.RLIMIT_AS)
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[0])
+    resource.prlimit(pid, resource.RLIMIT_AS, (pages * resource.getpagesize(), before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_AS, before)
+
+
+@contextlib.contextmanager
 def no_descriptor_left(pid):
     """The lowest number that is free is beyond the limit. What @pid closes just now is waited for."""
     def lowest_free():
@@ -96,6 +108,61 @@ def no_descriptor_left(pid):
             stack.close()
             stack.enter_context(limit_of_files(pid, limit))
         yield
+
+
+def outcome_of(fabric, program):
+    """Return: whether softibd served @program on n1; it has had an answer in time"""
+    process = fabric.start("n1", *program)
+    fabric.finish(process, PATIENCE)
+    return process.returncode == 0
+
+
+def test_softibd_without_memory(shared):
+    """softibd gets no more memory: who comes is refused, who is there is served, and afterwards all is
+    as before."""
+    pid = softibd_pid(shared)
+    with Program(shared, "n1") as program, contextlib.ExitStack() as more:
+        with no_memory_left(pid):
+            for _ in range(50):
+                sock = more.enter_context(connect(shared, "uverbs"))
+                answer, fds = answer_to(sock, abi_open(OPEN_UVERBS, node=b"n1"))
+                if error_of(answer) == 0:
+                    sock.send(command(GET_CONTEXT, bytes(8)))
+                    answer, fds = socket.recv_fds(sock, 4096, 16)[:2]
+                for fd in fds:
+                    os.close(fd)
+                if error_of(answer):
+                    break
+            assert error_of(answer) == -errno.ENOMEM
+            assert not outcome_of(shared, ["ibv_rc_pingpong"])
+            program.sock.send(command(ALLOC_PD, bytes(8)))
+            assert error_of(program.sock.recv(4096)) == 0
+            softibd_answers(shared)
+        innocents_go_on(shared)
+    assert softibd_pid(shared) == pid
+
+
+@pytest.mark.only_root("it mounts a file system")
+def test_no_room_in_the_folder_of_the_fabric():
+    """The file system is full: programs start and communicate. When there is room again, a node whose
+    files could not be written gets them with its next program."""
+    fabric = Fabric("star:4")
+    state = "cat", "/sys/class/infiniband/softib0/ports/1/state"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4M,mode=0700", "full", fabric.home], check=True)
+    try:
+        with fabric:
+            full = fabric.home / "full"
+            with full.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+                while file.write(bytes(4096)):
+                    pass
+            innocents_go_on(fabric)
+            assert not outcome_of(fabric, state)
+            full.unlink()
+            assert outcome_of(fabric, state)
+            innocents_go_on(fabric)
+    finally:
+        subprocess.run(["umount", "-l", fabric.home], check=False)
+        fabric.home.rmdir()
 
 
 def idle_session(fabric, name, node="n1"):
