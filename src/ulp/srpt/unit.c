@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The medium of a unit: a file, a block device or a memfd. Its functions run in
+ * A unit and its medium: a file, a block device or a memfd. What asks a file anything runs in
  * threads of the unit's worker, several at a time, or in the loop if the medium is memory.
+ *
+ * The life of a unit: srpt_unit_make(), srpt_unit_examine(), srpt_unit_attach(); when it is removed or
+ * refused and its last command has ended, srpt_unit_leave(), srpt_unit_free().
  */
 #include <errno.h>
 #include <fcntl.h>
