@@ -16,7 +16,7 @@ from hostile.attack import connect as connect_to
 from hostile.silent_files import SilentFiles
 from hostile.test_mads import MadProgram, mad, processor_seconds
 from hostile.test_softibd import no_descriptor_left
-from interop.fabric import OUTSIDE, guid, wait_until
+from interop.fabric import OUTSIDE, Fabric, guid, wait_until
 from interop.test_bad_input import node_lid
 from interop.test_kill import softibd_pid
 
@@ -181,3 +181,18 @@ def test_files_of_more_units_than_are_examined(shared, tmp_path):
     assert all(outcome(sock) for sock in waiting)
     assert outcome(add_unit(shared, None, "")) is None
     shared.softib("srp", "target", "remove", "n2")
+
+
+@needs_fuse
+def test_a_fabric_with_silent_files_ends(tmp_path):
+    """softibd waits for the server when it ends: `softib down` ends it nevertheless."""
+    with SilentFiles(tmp_path) as files:
+        with Fabric("pair") as fabric:
+            assert outcome(add_unit(fabric, files, "disk kept")) is None
+            files.be_silent()
+            waits = add_unit(fabric, files, "disk")
+            wait_until(files.is_asked, "softibd looks at the file")
+            fabric.softib("down", "t", timeout=PATIENCE)
+            waits.close()
+            assert not (fabric.dir / "control").exists()
+            fabric.softib("up", "t")
