@@ -30,8 +30,8 @@ static ssize_t send_message(int sock, const struct iovec *iov, size_t iovlen)
 
 /*
  * receive_reply() - the answer to a command
- * @fds: of the answer, the caller's to close; *@num_fds: how many there may be, and on
- *       return are. @num_fds may be NULL: none
+ * @fds: of the answer, the caller's to close, whatever is returned; *@num_fds: how many there
+ *       may be, and on return are. @num_fds may be NULL: none
  *
  * Return: bytes behind struct abi_reply, or -errno: the command's own error,
  * or -EIO when softibd is gone
@@ -45,8 +45,6 @@ static ssize_t receive_reply(int sock, void *body, size_t body_bytes, int *fds, 
 
 	while (got < max && fds[got] >= 0)
 		got++;
-	while (got && n < (ssize_t)sizeof(reply))
-		close(fds[--got]);
 	if (num_fds)
 		*num_fds = got;
 	if (n < (ssize_t)sizeof(reply))

@@ -3,8 +3,8 @@
  * A softibd that says anything to a program: the answers to what our
  * libibverbs asks, in the order that it reads them, with descriptors of all
  * kinds. The input is a list of messages, each a byte that says which
- * descriptors come along, a byte that gives the error, a byte of length in
- * words, and the words.
+ * descriptors come along, a byte that gives the error (bit 7: the message ends
+ * within its head), a byte of length in words, and the words.
  *
  * Every call returns, what was opened is closed, nothing is left.
  */
@@ -138,6 +138,11 @@ static void put_message(int sock, enum kind kind, uint8_t error, const uint8_t *
 		return;
 	}
 	n = make_fds(kind, fds);
+	if (error & 0x80) {
+		iov[0].iov_len = sizeof(reply) / 2;
+		hostile_send(sock, iov, 1, fds, n);
+		return;
+	}
 	memcpy(body, bytes, len);
 	iov[1].iov_len = fill_body(kind, body, len);
 	reply.bytes = (uint32_t)iov[1].iov_len;
