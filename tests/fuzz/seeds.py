@@ -491,6 +491,7 @@ def uverbs():
 UCMA_SERVER, UCMA_CLIENT, UCMA_NEWS, UCMA_GONE = 0, 1, 2, 6
 TCP_SPACE, UDP_SPACE, IB_SPACE = 0x106, 0x111, 0x13f
 UCMA_PORT = 7471
+UCMA_LISTENS, UCMA_ASKS, UCMA_IS_ASKED = 1, 3, 5  # ids: with each of its own, a program is granted one more
 (CREATE_ID, DESTROY_ID, BIND_IP, RESOLVE_IP, RESOLVE_ROUTE, QUERY_ROUTE, CONNECT, LISTEN, ACCEPT,
  REJECT, DISCONNECT, INIT_QP_ATTR, GET_EVENT, GET_OPTION, SET_OPTION, NOTIFY, JOIN_IP, LEAVE, MIGRATE,
  QUERY, BIND, RESOLVE_ADDR, JOIN) = range(23)
@@ -551,22 +552,22 @@ def ucma_by(who, number, *commands):
 
 
 def ucma_connection(space, server, client, qp_type=2):
-    """Ids 1 and 2 are the programs' own; the request is id 3."""
+    """The programs have an id each, and the request is one."""
     said = ucma_id(UCMA_SERVER, space, qp_type) + ucma_id(UCMA_CLIENT, space, qp_type)
-    said += ucma_bind(UCMA_SERVER, 1, server) + ucma_command(UCMA_SERVER, LISTEN, pack("<II", 1, 4))
-    said += ucma_resolve(UCMA_CLIENT, 2, client) + ucma_event(UCMA_CLIENT)
-    said += ucma_by(UCMA_CLIENT, 2, (QUERY, 0), (QUERY, 2))
-    said += ucma_command(UCMA_CLIENT, RESOLVE_ROUTE, pack("<II", 2, 2000)) + ucma_event(UCMA_CLIENT)
-    said += ucma_by(UCMA_CLIENT, 2, (QUERY, 1), (QUERY_ROUTE, 0))
-    said += ucma_by(UCMA_CLIENT, 2, (INIT_QP_ATTR, 1))
-    said += ucma_command(UCMA_CLIENT, CONNECT, ucma_conn() + pack("<II", 2, 0)) + ucma_event(UCMA_SERVER)
+    said += ucma_bind(UCMA_SERVER, UCMA_LISTENS, server) + ucma_command(UCMA_SERVER, LISTEN, pack("<II", UCMA_LISTENS, 4))
+    said += ucma_resolve(UCMA_CLIENT, UCMA_ASKS, client) + ucma_event(UCMA_CLIENT)
+    said += ucma_by(UCMA_CLIENT, UCMA_ASKS, (QUERY, 0), (QUERY, 2))
+    said += ucma_command(UCMA_CLIENT, RESOLVE_ROUTE, pack("<II", UCMA_ASKS, 2000)) + ucma_event(UCMA_CLIENT)
+    said += ucma_by(UCMA_CLIENT, UCMA_ASKS, (QUERY, 1), (QUERY_ROUTE, 0))
+    said += ucma_by(UCMA_CLIENT, UCMA_ASKS, (INIT_QP_ATTR, 1))
+    said += ucma_command(UCMA_CLIENT, CONNECT, ucma_conn() + pack("<II", UCMA_ASKS, 0)) + ucma_event(UCMA_SERVER)
     return said
 
 
 def ucma_accepted(said):
-    said += ucma_command(UCMA_SERVER, ACCEPT, pack("<Q", 9) + ucma_conn(b"yes") + pack("<II", 3, 0))
+    said += ucma_command(UCMA_SERVER, ACCEPT, pack("<Q", 9) + ucma_conn(b"yes") + pack("<II", UCMA_IS_ASKED, 0))
     said += ucma_event(UCMA_CLIENT)
-    said += ucma_command(UCMA_CLIENT, ACCEPT, pack("<Q", 9) + ucma_conn(valid=0) + pack("<II", 2, 0))
+    said += ucma_command(UCMA_CLIENT, ACCEPT, pack("<Q", 9) + ucma_conn(valid=0) + pack("<II", UCMA_ASKS, 0))
     return said + ucma_event(UCMA_SERVER) + ucma_event(UCMA_CLIENT)
 
 
@@ -583,17 +584,17 @@ def ucma():
         yield f"{name}_taken", asked + ucma_told(UCMA_CLIENT, 0x5f00, pack("<II", 1, 0), ucma_event(UCMA_CLIENT))
         yield f"{name}_made", made
         yield f"{name}_refused", asked + ucma_command(
-            UCMA_SERVER, REJECT, pack("<IBB2x", 3, 5, 28) + b"no".ljust(256, b"\0")) + ucma_event(UCMA_CLIENT)
-        yield f"{name}_ended", made + ucma_command(UCMA_CLIENT, DISCONNECT, pack("<I", 2)) + ucma_event(
-            UCMA_SERVER) + ucma_by(UCMA_SERVER, 3, (DESTROY_ID, 0)) + ucma_by(UCMA_CLIENT, 2, (DESTROY_ID, 0))
+            UCMA_SERVER, REJECT, pack("<IBB2x", UCMA_IS_ASKED, 5, 28) + b"no".ljust(256, b"\0")) + ucma_event(UCMA_CLIENT)
+        yield f"{name}_ended", made + ucma_command(UCMA_CLIENT, DISCONNECT, pack("<I", UCMA_ASKS)) + ucma_event(
+            UCMA_SERVER) + ucma_by(UCMA_SERVER, UCMA_IS_ASKED, (DESTROY_ID, 0)) + ucma_by(UCMA_CLIENT, UCMA_ASKS, (DESTROY_ID, 0))
         yield f"{name}_gone", made + bytes([UCMA_GONE | UCMA_CLIENT, 0, UCMA_NEWS, 0]) + ucma_event(UCMA_SERVER)
     for family in (2, 10, 27):  # in structs that have room for an IPv6 address
         address = pack("<H", family) + pack(">H", UCMA_PORT) + bytes(24)
         yield f"old_{family}", (
             ucma_id(UCMA_SERVER, TCP_SPACE) + ucma_id(UCMA_SERVER, UDP_SPACE, 4) +
             ucma_command(UCMA_SERVER, BIND_IP, pack("<Q", 1) + address + pack("<I", 1)) +
-            ucma_command(UCMA_SERVER, RESOLVE_IP, address + address + pack("<II", 2, 2000)) +
-            ucma_command(UCMA_SERVER, JOIN_IP, pack("<QQ", 1, 5) + address + pack("<I", 2)))
+            ucma_command(UCMA_SERVER, RESOLVE_IP, address + address + pack("<II", 3, 2000)) +
+            ucma_command(UCMA_SERVER, JOIN_IP, pack("<QQ", 1, 5) + address + pack("<I", 3)))
     group = ipv4(0)[:4] + bytes([239, 1, 2, 3]) + bytes(8)
     yield "group", ucma_id(UCMA_SERVER, UDP_SPACE, 4) + ucma_bind(UCMA_SERVER, 1, server_ip) + ucma_command(
         UCMA_SERVER, JOIN, pack("<QQIHH", 1, 5, 1, 16, 0) + group.ljust(128, b"\0")) + ucma_event(
