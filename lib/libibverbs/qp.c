@@ -150,7 +150,6 @@ static int command_create(struct soft_context *ctx, struct soft_qp *qp)
 
 	qp->granted = !(qp->ibv.srq && to_srq(qp->ibv.srq)->srqn); /* softibd refuses an SRQ of XRC */
 	rc = session_create_qp(ctx, &req, &resp, &qp->granted);
-
 	if (!rc)
 		take_answer(qp, &resp);
 	return rc;

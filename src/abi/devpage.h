@@ -63,7 +63,7 @@ struct abi_devpage {
 	/* A rule may fail completions, and engines must ask about each (ABI_CMD_COMPLETION).
 	 * It changes immediately before route_epoch. */
 	_Atomic uint32_t completion_faults;
-	/* a rule may make the creation of objects fail */
+	/* A rule may make the creation of objects fail. It is a hint, of relaxed order: softibd decides */
 	_Atomic uint32_t creation_faults;
 	/* the shortest ACK time-out of a QP (tp_qp_init.min_ack_ns); constant */
 	uint32_t min_ack_timeout_us;

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fixture.h"
+
 #define STEP_MS	   10000
 #define PORT	   "7600"
 #define GROUP	   "239.9.9.9"
@@ -19,14 +21,6 @@
 #define REP_BYTES  196
 #define REJ_BYTES  148
 
-#define CHECK(condition)                                                                  \
-	do {                                                                              \
-		if (!(condition)) {                                                       \
-			printf("line %d: %s: %s\n", __LINE__, #condition,                 \
-			       strerror(errno));                                          \
-			exit(1);                                                          \
-		}                                                                         \
-	} while (0)
 #define CHECK_FAILS(call, error) CHECK((call) == -1 && errno == (error))
 
 static struct rdma_event_channel *channel;

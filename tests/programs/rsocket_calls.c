@@ -18,18 +18,11 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "fixture.h"
+
 #define PORT	 7602
 #define MAP_SIZE 4096
 #define TEXT	 "what is sent"
-
-#define CHECK(condition)                                                                  \
-	do {                                                                              \
-		if (!(condition)) {                                                       \
-			printf("line %d: %s: %s\n", __LINE__, #condition,                 \
-			       strerror(errno));                                          \
-			exit(1);                                                          \
-		}                                                                         \
-	} while (0)
 
 static struct sockaddr_in here = {.sin_family = AF_INET};
 static char buf[64];
