@@ -7,11 +7,50 @@
 
 /* --- bits of the wire --- */
 
+/* Is it a number of whole bytes, as most are? Then it is read and written at once. */
+static bool is_whole(unsigned int bit, unsigned int width)
+{
+	return bit % 8 == 0 && (width == 8 || width == 16 || width == 32 || width == 64);
+}
+
+static uint64_t whole_get(const uint8_t *p, unsigned int width)
+{
+	switch (width) {
+	case 8:
+		return *p;
+	case 16:
+		return get_be16(p);
+	case 32:
+		return get_be32(p);
+	default:
+		return get_be64(p);
+	}
+}
+
+static void whole_put(uint8_t *p, unsigned int width, uint64_t v)
+{
+	switch (width) {
+	case 8:
+		*p = (uint8_t)v;
+		break;
+	case 16:
+		put_be16(p, (uint16_t)v);
+		break;
+	case 32:
+		put_be32(p, (uint32_t)v);
+		break;
+	default:
+		put_be64(p, v);
+	}
+}
+
 /* Read @width (1..64) bits from bit @bit on; bit 0 is the first byte's highest */
 static uint64_t bits_get(const uint8_t *buf, unsigned int bit, unsigned int width)
 {
 	uint64_t v = 0;
 
+	if (is_whole(bit, width))
+		return whole_get(buf + bit / 8, width);
 	while (width) {
 		unsigned int room = 8 - bit % 8; /* bits left in this byte */
 		unsigned int n = MIN(room, width);
@@ -27,6 +66,10 @@ static uint64_t bits_get(const uint8_t *buf, unsigned int bit, unsigned int widt
 
 static void bits_put(uint8_t *buf, unsigned int bit, unsigned int width, uint64_t v)
 {
+	if (is_whole(bit, width)) {
+		whole_put(buf + bit / 8, width, v);
+		return;
+	}
 	while (width) {
 		unsigned int room = 8 - bit % 8;
 		unsigned int n = MIN(room, width);
@@ -142,6 +185,10 @@ static int encode_value(const struct wire_field *f, const void *obj, uint8_t *bu
 
 static void encode_reserved(const struct wire_field *f, uint8_t *buf)
 {
+	if (f->count == 1 && f->bit % 8 == 0 && f->width % 8 == 0) {
+		memset(buf + f->bit / 8, 0, f->width / 8);
+		return;
+	}
 	for (unsigned int i = 0; i < f->count; i++)
 		for (unsigned int at = 0; at < f->width; at += 8)
 			bits_put(buf, f->bit + i * f->stride + at, MIN(8u, f->width - at),
