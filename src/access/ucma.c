@@ -338,7 +338,8 @@ void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 	}
 	INIT_LIST_HEAD(&s->ids);
 	INIT_LIST_HEAD(&s->granted);
-	INIT_LIST_HEAD(&s->queue);
+	INIT_LIST_HEAD(&s->sent);
+	INIT_LIST_HEAD(&s->waiting);
 	list_add_tail(&s->node, &ucma->sessions);
 	rt_work_init(&s->send, send_events);
 	rt_io_init(ucma->rt, &s->news, fd, on_message);

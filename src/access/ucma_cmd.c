@@ -331,9 +331,10 @@ static int get_event(struct ucma_call *call)
 	struct ucma_session *s = call->session;
 	struct ucma_event *event;
 
-	if (list_empty(&s->queue))
+	if (list_empty(&s->sent) && list_empty(&s->waiting))
 		return -EAGAIN;
-	event = list_first_entry(&s->queue, struct ucma_event, node);
+	event = list_first_entry(list_empty(&s->sent) ? &s->waiting : &s->sent, struct ucma_event,
+				 node);
 	if (!event->sent)
 		event->number = ++s->last_sent;
 	*call->out_bytes = ucma_event_put(s, event, call->out);

@@ -52,7 +52,7 @@ static void put_ud(struct rdma_ucm_ud_param *to, const struct rdma_ud_param *fro
 	to->qkey = from->qkey;
 }
 
-/* --- the queue --- */
+/* --- the queues --- */
 
 size_t ucma_event_put(struct ucma_session *s, struct ucma_event *event, void *out)
 {
@@ -67,33 +67,25 @@ size_t ucma_event_put(struct ucma_session *s, struct ucma_event *event, void *ou
 					     UCMA_RESPONSE_MAX - sizeof(head));
 }
 
-/* The events that were not sent are the last ones of the queue. */
-static struct list_head *first_unsent(const struct ucma_session *s)
-{
-	struct list_head *node = s->queue.prev;
-
-	for (unsigned int i = 1; i < s->unsent; i++)
-		node = node->prev;
-	return node;
-}
-
 #define BATCH 8 /* events that are sent by one system call */
 
-/* Send the next events, from that of @node on. Return: how many were sent, at most BATCH */
-static unsigned int send_events(struct ucma_session *s, struct list_head *node)
+/* Send the first events that wait. Return: how many were sent, at most BATCH */
+static unsigned int send_events(struct ucma_session *s)
 {
 	_Alignas(8) u8 out[BATCH][UCMA_RESPONSE_MAX];
 	struct mmsghdr messages[BATCH] = {0};
 	struct iovec parts[BATCH];
+	struct ucma_event *event;
 	unsigned int n = 0;
 	int sent;
 
-	for (; n < BATCH && n < s->unsent; n++, node = node->next) {
-		struct ucma_event *event = list_entry(node, struct ucma_event, node);
-
+	list_for_each_entry(event, &s->waiting, node) {
+		if (n == BATCH)
+			break;
 		event->number = s->last_sent + 1 + n;
 		parts[n] = (struct iovec){out[n], ucma_event_put(s, event, out[n])};
 		messages[n].msg_hdr = (struct msghdr){.msg_iov = &parts[n], .msg_iovlen = 1};
+		n++;
 	}
 	sent = sendmmsg(s->fd, messages, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return sent > 0 ? (unsigned int)sent : 0;
@@ -101,16 +93,18 @@ static unsigned int send_events(struct ucma_session *s, struct list_head *node)
 
 void ucma_flush(struct ucma_session *s)
 {
-	struct list_head *node = first_unsent(s);
+	struct ucma_event *event;
 	unsigned int n;
 
-	while (s->unsent && (n = send_events(s, node)))
-		for (; n; n--, node = node->next) {
-			list_entry(node, struct ucma_event, node)->sent = true;
+	while (!list_empty(&s->waiting) && (n = send_events(s)))
+		for (; n; n--) {
+			event = list_first_entry(&s->waiting, struct ucma_event, node);
+			event->sent = true;
 			s->last_sent++;
-			s->unsent--;
+			list_del(&event->node);
+			list_add_tail(&event->node, &s->sent);
 		}
-	rt_io_watch(&s->news, true, s->unsent > 0);
+	rt_io_watch(&s->news, true, !list_empty(&s->waiting));
 }
 
 static void queue(struct ucma_id *id, struct ucma_id *request, struct ucma_event *event)
@@ -119,13 +113,13 @@ static void queue(struct ucma_id *id, struct ucma_id *request, struct ucma_event
 
 	event->id = id;
 	event->request = request;
-	list_add_tail(&event->node, &s->queue);
+	/* The answers in advance are of the state in which the handler leaves the id */
+	if (list_empty(&s->waiting)) /* else the socket is full */
+		rt_work_queue(ucma_rt(s), &s->send);
+	list_add_tail(&event->node, &s->waiting);
 	list_add_tail(&event->of_id, &id->events);
 	if (request)
 		request->request = event;
-	/* The answers in advance are of the state in which the handler leaves the id */
-	if (s->unsent++ == 0) /* else the socket is full */
-		rt_work_queue(ucma_rt(s), &s->send);
 }
 
 static void free_event(struct ucma_event *event)
@@ -138,10 +132,9 @@ static void free_event(struct ucma_event *event)
 }
 
 /* Return: 1: it was sent; 0 */
-static u32 leave_queue(struct ucma_event *event, struct ucma_session *s)
+static u32 leave_queue(struct ucma_event *event)
 {
 	list_del(&event->node);
-	s->unsent -= !event->sent;
 	return event->sent;
 }
 
@@ -150,7 +143,7 @@ void ucma_event_taken(struct ucma_event *event)
 	event->id->events_reported++;
 	if (event->mcast)
 		event->mcast->events_reported++;
-	leave_queue(event, event->id->session);
+	leave_queue(event);
 	free_event(event);
 }
 
@@ -161,8 +154,8 @@ struct ucma_event *ucma_event_find(struct ucma_session *s, u32 number)
 	unsigned int reach = TAKEN_REACH;
 	struct ucma_event *event;
 
-	list_for_each_entry(event, &s->queue, node) {
-		if (!event->sent || !reach--)
+	list_for_each_entry(event, &s->sent, node) {
+		if (!reach--)
 			return NULL;
 		if (event->number == number)
 			return event;
@@ -174,7 +167,7 @@ struct ucma_event *ucma_event_find(struct ucma_session *s, u32 number)
 static u32 drop(struct ucma_event *event)
 {
 	struct ucma_id *request = event->request;
-	u32 sent = leave_queue(event, event->id->session);
+	u32 sent = leave_queue(event);
 
 	free_event(event);
 	if (request)
@@ -189,7 +182,7 @@ u32 ucma_events_drop(struct ucma_id *id, const struct ucma_mcast *mcast)
 
 	if (!mcast && id->request) {
 		event = id->request;
-		sent += leave_queue(event, id->session);
+		sent += leave_queue(event);
 		free_event(event);
 	}
 	list_for_each_entry_safe(event, next, &id->events, of_id)
@@ -207,10 +200,9 @@ u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to)
 	if (from == to)
 		return 0;
 	list_for_each_entry_safe(event, next, &id->events, of_id) {
-		sent += leave_queue(event, from);
+		sent += leave_queue(event);
 		event->sent = false;
-		list_add_tail(&event->node, &to->queue);
-		to->unsent++;
+		list_add_tail(&event->node, &to->waiting);
 		from->quota.bytes -= sizeof(*event);
 		to->quota.bytes += sizeof(*event);
 		if (event->request)

@@ -22,8 +22,8 @@
 #define UCMA_MCASTS_MAX 8192  /* memberships of one session, as many as an adapter has groups */
 
 /** struct ucma_session - one open device file, which is one event channel
- *  @unsent: the number of the last events in the queue that could not be sent yet; @last_sent: the
- *  number of the last one that was */
+ *  @sent: events that the program has not taken yet; @waiting: those that could not be sent yet;
+ *  @last_sent: the number of the last one that was */
 struct ucma_session {
 	struct list_head node;
 	struct ucma *ucma;
@@ -36,8 +36,8 @@ struct ucma_session {
 	struct quota_share quota;
 	struct list_head ids;	/* struct ucma_id */
 	struct list_head granted; /* struct ucma_id, by their numbers: the program may create them by telling */
-	struct list_head queue; /* struct ucma_event, the oldest first */
-	unsigned int num_ids, num_mcasts, unsent; /* num_ids: with those that are granted */
+	struct list_head sent, waiting; /* struct ucma_event, the oldest first */
+	unsigned int num_ids, num_mcasts; /* num_ids: with those that are granted */
 	unsigned int created; /* ids that the program has created so far */
 	u32 last_sent;
 };
@@ -71,7 +71,7 @@ struct ucma_mcast {
 	struct sockaddr_storage addr;
 };
 
-/** struct ucma_event - an event, in the queue of its session and in the list of its id
+/** struct ucma_event - an event, in a queue of its session and in the list of its id
  *  @request: the new id of a CONNECT_REQUEST, which is an event of the listener @id; @mcast: the
  *  membership of @id that the event is about, or NULL; @number: in its session, if it was sent */
 struct ucma_event {
