@@ -31,7 +31,7 @@
 #include "base/types.h"
 #include "wire/cm.h"
 
-#define CM_BUCKETS	      1024 /* of each hash table: a power of 2 */
+#define CM_BUCKETS	      16384 /* of each hash table: a power of 2. Zeroed pages cost nothing until they are used */
 #define CM_PRIVATE_MAX	      224
 #define CM_ROW_WORDS	      2
 #define CM_ARI_MAX	      72 /* additional reject information: a ClassPortInfo */

@@ -5,11 +5,17 @@
 
 #include "cm/private.h"
 
-static uint32_t bucket(uint64_t a, uint64_t b)
+/* Most numbers are assigned one after the other, and so are their buckets: the connections of a program
+ * touch few pages of a large table. A bucket is zero until it is used.
+ * @ca_guid: whose number it is; 0: this CM's */
+static struct list_head *bucket(struct list_head *table, uint64_t ca_guid, uint64_t number)
 {
-	uint64_t x = (a ^ b * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
+	uint64_t start = ca_guid * 0x9e3779b97f4a7c15ull >> 32;
+	struct list_head *head = &table[(start + number) % CM_BUCKETS];
 
-	return (uint32_t)(x >> 40) & (CM_BUCKETS - 1);
+	if (!head->next)
+		INIT_LIST_HEAD(head);
+	return head;
 }
 
 /* --- by communication id --- */
@@ -18,7 +24,7 @@ struct cm_conn *cm_find_local(struct cm *cm, uint32_t local_id)
 {
 	struct cm_conn *conn;
 
-	list_for_each_entry(conn, &cm->ids[bucket(local_id, 0)], id_node)
+	list_for_each_entry(conn, bucket(cm->ids, 0, local_id), id_node)
 		if (conn->local_id == local_id)
 			return conn;
 	return NULL;
@@ -35,7 +41,7 @@ void cm_renumber(struct cm_conn *conn)
 	} while (!id || cm_find_local(cm, id));
 	list_del(&conn->id_node);
 	conn->local_id = id;
-	list_add(&conn->id_node, &cm->ids[bucket(id, 0)]);
+	list_add(&conn->id_node, bucket(cm->ids, 0, id));
 }
 
 /* --- by peer --- */
@@ -44,7 +50,7 @@ struct cm_conn *cm_find_peer(struct cm *cm, uint64_t ca_guid, uint32_t remote_id
 {
 	struct cm_conn *conn;
 
-	list_for_each_entry(conn, &cm->peers[bucket(ca_guid, remote_id)], peer_node)
+	list_for_each_entry(conn, bucket(cm->peers, ca_guid, remote_id), peer_node)
 		if (conn->remote_id == remote_id && conn->remote_ca_guid == ca_guid)
 			return conn;
 	return NULL;
@@ -55,7 +61,7 @@ struct cm_conn *cm_find_qp(struct cm *cm, uint64_t ca_guid, uint32_t qpn,
 {
 	struct cm_conn *conn;
 
-	list_for_each_entry(conn, &cm->qps[bucket(ca_guid, qpn)], qp_node)
+	list_for_each_entry(conn, bucket(cm->qps, ca_guid, qpn), qp_node)
 		if (conn != not &&conn->terms.remote_qpn == qpn &&
 		    conn->terms.remote_ca_guid == ca_guid)
 			return conn;
@@ -69,11 +75,10 @@ void cm_meet(struct cm_conn *conn)
 	uint32_t qpn = conn->terms.remote_qpn;
 
 	list_del(&conn->peer_node);
-	list_add(&conn->peer_node,
-		 &cm->peers[bucket(conn->remote_ca_guid, conn->remote_id)]);
+	list_add(&conn->peer_node, bucket(cm->peers, conn->remote_ca_guid, conn->remote_id));
 	list_del(&conn->qp_node);
 	if (qpn)
-		list_add(&conn->qp_node, &cm->qps[bucket(guid, qpn)]);
+		list_add(&conn->qp_node, bucket(cm->qps, guid, qpn));
 }
 
 void cm_forget(struct cm_conn *conn)
@@ -87,7 +92,7 @@ void cm_forget(struct cm_conn *conn)
 
 static struct list_head *services_of(struct cm *cm, uint64_t service_id)
 {
-	return &cm->services[bucket(service_id, 1)];
+	return bucket(cm->services, 0, service_id);
 }
 
 struct cm_conn *cm_find_listener(struct cm *cm, uint64_t service_id)
@@ -138,7 +143,7 @@ static bool is_taken(struct cm *cm, uint64_t service_id, uint64_t mask)
 	if (mask == CM_SERVICE_MASK_EXACT)
 		return cm_find_listener(cm, service_id) != NULL;
 	for (size_t i = 0; i < CM_BUCKETS; i++)
-		list_for_each_entry(conn, &cm->services[i], service_node)
+		list_for_each_entry(conn, services_of(cm, i), service_node)
 			if (overlaps(conn, service_id, mask))
 				return true;
 	return false;
@@ -194,12 +199,6 @@ void cm_init(struct cm *cm, const struct cm_ops *ops, uint64_t ca_guid, uint64_t
 	cm->next_id = (uint32_t)random;
 	cm->next_tid = (uint32_t)(random >> 32);
 	INIT_LIST_HEAD(&cm->masked);
-	for (size_t i = 0; i < CM_BUCKETS; i++) {
-		INIT_LIST_HEAD(&cm->ids[i]);
-		INIT_LIST_HEAD(&cm->peers[i]);
-		INIT_LIST_HEAD(&cm->qps[i]);
-		INIT_LIST_HEAD(&cm->services[i]);
-	}
 }
 
 void cm_conn_open(struct cm *cm, struct cm_conn *conn)
@@ -225,7 +224,7 @@ void cm_shut(struct cm *cm)
 	struct cm_conn *conn, *next;
 
 	for (size_t i = 0; i < CM_BUCKETS; i++)
-		list_for_each_entry_safe(conn, next, &cm->ids[i], id_node) {
+		list_for_each_entry_safe(conn, next, bucket(cm->ids, 0, i), id_node) {
 			cm->ops->arm(conn, MONO_NEVER);
 			cm_conn_leave(conn);
 			cm->ops->gone(conn);

@@ -663,14 +663,18 @@ static void close_all(void)
 				cm_conn_close(&end->conn, run.h.now);
 }
 
+static bool is_empty(const struct list_head *bucket)
+{
+	return !bucket->next || list_empty(bucket);
+}
+
 static void check_empty(struct cm *cm)
 {
 	HOLD("leak", cm->num_conns == 0);
 	HOLD("leak", list_empty(&cm->masked));
 	for (int i = 0; i < CM_BUCKETS; i++)
-		HOLD("leak", list_empty(&cm->ids[i]) && list_empty(&cm->peers[i]) &&
-				     list_empty(&cm->qps[i]) &&
-				     list_empty(&cm->services[i]));
+		HOLD("leak", is_empty(&cm->ids[i]) && is_empty(&cm->peers[i]) &&
+				     is_empty(&cm->qps[i]) && is_empty(&cm->services[i]));
 }
 
 static void check_calm(const struct cm_stats *stats)
