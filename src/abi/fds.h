@@ -106,8 +106,9 @@ static inline ssize_t abi_receive(int sock, void *bytes, size_t len, int flags, 
 
 /* softibd answers most messages within some microseconds. To sleep and to be woken up takes
  * several times as long, above all on a virtual machine, so a thread that waits for an answer
- * looks for it first for about as long as that, and lets others have its core meanwhile. */
-#define ABI_SPIN_NS 50000
+ * looks for it first, and lets others have its core meanwhile. An event may need three processes one after
+ * the other, each of which has to be woken up: the server of a connection, for example, and softibd twice. */
+#define ABI_SPIN_NS 100000
 /* A program that uses all of a core does not give it back before its slice is over, while a thread
  * that sleeps gets the core as soon as it is woken. So a thread whose yield took this long sleeps at once
  * for some time, as softibd does (runtime/posix/linger.h). */
