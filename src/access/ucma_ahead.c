@@ -218,18 +218,19 @@ static int make_answer(struct ucma_id *id, const struct ask *ask, u8 *out, size_
 static size_t put_answer(struct ucma_id *id, const struct ask *ask, u8 *out, size_t room)
 {
 	struct abi_ahead_answer head = {.cmd = ask->cmd, .option = ask->option};
-	_Alignas(8) u8 body[UCMA_RESPONSE_MAX] = {0};
-	size_t bytes = 0;
+	_Alignas(8) u8 body[UCMA_RESPONSE_MAX];
+	size_t bytes = 0, whole;
 
 	if (make_answer(id, ask, body, &bytes))
 		return 0;
-	bytes = (bytes + 7) / 8 * 8;
-	if (sizeof(head) + bytes > room)
+	whole = (bytes + 7) / 8 * 8;
+	if (sizeof(head) + whole > room)
 		return 0;
-	head.bytes = (u32)bytes;
+	head.bytes = (u32)whole;
 	memcpy(out, &head, sizeof(head));
 	memcpy(out + sizeof(head), body, bytes);
-	return sizeof(head) + bytes;
+	memset(out + sizeof(head) + bytes, 0, whole - bytes);
+	return sizeof(head) + whole;
 }
 
 size_t ucma_put_ahead(const struct ucma_page *page, struct ucma_id *id, u32 event, void *to,
