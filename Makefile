@@ -8,7 +8,7 @@ SEEDS ?= 300
 FIRST ?= 1
 
 .PHONY: all deps tests check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
-.PHONY: install clean check-arm64 check-conformance check-fabrics check-kill check-modes check-polled check-stress check-sim check-guest replay mutate hostile fuzz-coverage planted storage check-sockets check-redis
+.PHONY: install clean check-arm64 check-conformance check-fabrics check-kill check-modes check-polled check-stress check-sim check-guest check-ceph replay mutate hostile fuzz-coverage planted storage check-sockets check-redis
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -83,6 +83,11 @@ check-guest: tests
 	@tools/dev/deps guest
 	@tests/guest/image.py $(BUILD)/guest
 	@PYTHONPATH=tests SOFTIB_BUILD=$(BUILD) /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/guest
+
+# Ceph's daemons and clients by RDMA: docs/RECIPES.md
+check-ceph: tests
+	@tools/dev/deps ceph
+	@PYTHONPATH=tests SOFTIB_BUILD=$(BUILD) /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/ceph
 
 # fio with verification on two paths, one of which is always being pulled: SECONDS=..
 storage: SECONDS = 600
