@@ -351,3 +351,21 @@ void listener_destroy(struct listener *l)
 	unlink(l->addr.sun_path);
 	rt_free(l);
 }
+
+int endpoint_answer_open(int fd, int page_fd, int *control)
+{
+	int pair[2], fds[2], ret;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	rt_refuse_fds(pair[0]);
+	fds[0] = pair[1];
+	fds[1] = page_fd;
+	ret = endpoint_send(fd, 0, NULL, 0, fds, page_fd < 0 ? 1 : 2);
+	close(pair[1]);
+	if (ret)
+		close(pair[0]);
+	else
+		*control = pair[0];
+	return ret;
+}

@@ -82,5 +82,12 @@ bool peer_may_send_raw(const struct peer *peer);
  */
 int endpoint_send(int fd, int error, const void *body, size_t bytes, const int *fds,
 		  unsigned int num_fds);
+/**
+ * endpoint_answer_open() - answer an opening message on @fd by error 0 and one end of a socket of commands
+ * @page_fd: a further descriptor, of which the peer receives a duplicate; -1: none
+ * @control: set to softibd's end, which refuses descriptors
+ * Return: 0; -errno
+ */
+int endpoint_answer_open(int fd, int page_fd, int *control);
 
 #endif

@@ -206,17 +206,12 @@ u32 ucma_id_drop(struct ucma_id *id)
 
 /* --- sessions --- */
 
-static void send_events(struct rt_work *work)
-{
-	ucma_flush(container_of(work, struct ucma_session, send));
-}
-
 static void close_session(struct ucma_session *s)
 {
 	while (!list_empty(&s->ids))
 		ucma_id_drop(list_first_entry(&s->ids, struct ucma_id, node));
 	ucma_ids_take_back(s);
-	rt_work_cancel(&s->send);
+	event_queue_end(&s->queue);
 	rt_io_watch(&s->news, false, false);
 	rt_close_socket(s->fd);
 	if (s->control_fd >= 0) {
@@ -263,7 +258,7 @@ static int open_file(struct ucma_session *s, size_t bytes)
 {
 	struct abi_open open;
 	const char *node;
-	int pair[2], fds[2], ret = devices_open_is_sound(s->ucma->in, bytes, &open);
+	int ret = devices_open_is_sound(s->ucma->in, bytes, &open);
 
 	if (ret)
 		return ret;
@@ -275,19 +270,10 @@ static int open_file(struct ucma_session *s, size_t bytes)
 	ret = quota_open(&s->quota, node);
 	if (ret)
 		return ret;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		return -errno;
-	rt_refuse_fds(pair[0]);
-	fds[0] = pair[1];
-	fds[1] = s->ucma->page.fd;
-	ret = endpoint_send(s->fd, 0, NULL, 0, fds, 2);
-	close(pair[1]);
-	if (ret) {
-		close(pair[0]);
+	ret = endpoint_answer_open(s->fd, s->ucma->page.fd, &s->control_fd);
+	if (ret)
 		return ret;
-	}
 	strncpy(s->node_name, node, sizeof(s->node_name) - 1);
-	s->control_fd = pair[0];
 	rt_io_init(s->ucma->rt, &s->control, s->control_fd, on_command);
 	rt_io_watch(&s->control, true, false);
 	return 0;
@@ -300,7 +286,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 	int ret;
 
 	if (writable)
-		ucma_flush(s);
+		event_queue_flush(&s->queue);
 	if (!readable)
 		return;
 	n = rt_receive(s->fd, s->ucma->in, sizeof(s->ucma->in), MSG_DONTWAIT, NULL, 0);
@@ -338,10 +324,8 @@ void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 	}
 	INIT_LIST_HEAD(&s->ids);
 	INIT_LIST_HEAD(&s->granted);
-	INIT_LIST_HEAD(&s->sent);
-	INIT_LIST_HEAD(&s->waiting);
 	list_add_tail(&s->node, &ucma->sessions);
-	rt_work_init(&s->send, send_events);
+	event_queue_init(&s->queue, ucma->rt, fd, &s->news, ucma_event_put);
 	rt_io_init(ucma->rt, &s->news, fd, on_message);
 	rt_io_watch(&s->news, true, false);
 	quota_arrive(&s->quota, ucma->rt, fd, FDS_OF_A_SESSION, drop_newcomer);

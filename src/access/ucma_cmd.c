@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "access/marshall.h"
 #include "access/ucma_private.h"
 
 /* --- ids --- */
@@ -79,7 +80,7 @@ static void respond_gone(struct ucma_call *call, u32 events_reported, u32 excess
 			 const struct ucma_session *from)
 {
 	const struct abi_cm_gone gone = {
-		.events_reported = events_reported, .excess = excess, .last = from->last_sent};
+		.events_reported = events_reported, .excess = excess, .last = from->queue.last_sent};
 
 	call->room = sizeof(gone);
 	ucma_respond(call, &gone, sizeof(gone));
@@ -251,28 +252,7 @@ static int init_qp_attr(struct ucma_call *call)
 	ret = rdma_init_qp_attr(call->id->cm_id, &attr, &mask);
 	if (ret)
 		return ret;
-	resp.qp_attr_mask = (u32)mask;
-	resp.qp_state = attr.qp_state;
-	resp.path_mtu = attr.path_mtu;
-	resp.path_mig_state = attr.path_mig_state;
-	resp.qkey = attr.qkey;
-	resp.rq_psn = attr.rq_psn;
-	resp.sq_psn = attr.sq_psn;
-	resp.dest_qp_num = attr.dest_qp_num;
-	resp.qp_access_flags = (u32)attr.qp_access_flags;
-	ucma_put_ah(&resp.ah_attr, &attr.ah_attr);
-	ucma_put_ah(&resp.alt_ah_attr, &attr.alt_ah_attr);
-	resp.pkey_index = attr.pkey_index;
-	resp.alt_pkey_index = attr.alt_pkey_index;
-	resp.max_rd_atomic = attr.max_rd_atomic;
-	resp.max_dest_rd_atomic = attr.max_dest_rd_atomic;
-	resp.min_rnr_timer = attr.min_rnr_timer;
-	resp.port_num = attr.port_num;
-	resp.timeout = attr.timeout;
-	resp.retry_cnt = attr.retry_cnt;
-	resp.rnr_retry = attr.rnr_retry;
-	resp.alt_port_num = attr.alt_port_num;
-	resp.alt_timeout = attr.alt_timeout;
+	marshall_qp_attr(&resp, &attr, mask);
 	ucma_respond(call, &resp, sizeof(resp));
 	return 0;
 }
@@ -329,16 +309,14 @@ static int leave_mcast(struct ucma_call *call)
 static int get_event(struct ucma_call *call)
 {
 	struct ucma_session *s = call->session;
-	struct ucma_event *event;
+	struct queued_event *first = event_queue_first(&s->queue);
 
-	if (list_empty(&s->sent) && list_empty(&s->waiting))
+	if (!first)
 		return -EAGAIN;
-	event = list_first_entry(list_empty(&s->sent) ? &s->waiting : &s->sent, struct ucma_event,
-				 node);
-	if (!event->sent)
-		event->number = ++s->last_sent;
-	*call->out_bytes = ucma_event_put(s, event, call->out);
-	ucma_event_taken(event);
+	if (!first->sent)
+		first->number = ++s->queue.last_sent;
+	*call->out_bytes = ucma_event_put(&s->queue, first, call->out);
+	ucma_event_taken(container_of(first, struct ucma_event, queued));
 	return 0;
 }
 

@@ -2,8 +2,8 @@
 /* Events of a program's ids, which are queued until RDMA_USER_CM_CMD_GET_EVENT reads them. */
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 
+#include "access/marshall.h"
 #include "access/ucma_private.h"
 
 #define TAKEN_REACH 1024 /* events from the front of the queue among which one that was taken is sought */
@@ -28,35 +28,22 @@ static void put_conn(struct rdma_ucm_conn_param *to, const struct rdma_conn_para
 	to->qp_num = from->qp_num;
 }
 
-void ucma_put_ah(struct ib_uverbs_ah_attr *to, const struct rdma_ah_attr *from)
-{
-	memcpy(to->grh.dgid, from->grh.dgid.raw, sizeof(to->grh.dgid));
-	to->grh.flow_label = from->grh.flow_label;
-	to->grh.sgid_index = from->grh.sgid_index;
-	to->grh.hop_limit = from->grh.hop_limit;
-	to->grh.traffic_class = from->grh.traffic_class;
-	to->dlid = from->dlid;
-	to->sl = from->sl;
-	to->src_path_bits = from->src_path_bits;
-	to->static_rate = from->static_rate;
-	to->is_global = from->ah_flags & IB_AH_GRH;
-	to->port_num = from->port_num;
-}
-
 static void put_ud(struct rdma_ucm_ud_param *to, const struct rdma_ud_param *from)
 {
 	put_data(to->private_data, &to->private_data_len, from->private_data,
 		 from->private_data_len);
-	ucma_put_ah(&to->ah_attr, &from->ah_attr);
+	marshall_ah(&to->ah_attr, &from->ah_attr);
 	to->qp_num = from->qp_num;
 	to->qkey = from->qkey;
 }
 
-/* --- the queues --- */
+/* --- the queue --- */
 
-size_t ucma_event_put(struct ucma_session *s, struct ucma_event *event, void *out)
+size_t ucma_event_put(struct event_queue *queue, struct queued_event *queued, void *out)
 {
-	struct abi_cm_event head = {.resp = event->resp, .number = event->number};
+	struct ucma_session *s = container_of(queue, struct ucma_session, queue);
+	struct ucma_event *event = container_of(queued, struct ucma_event, queued);
+	struct abi_cm_event head = {.resp = event->resp, .number = queued->number};
 	struct ucma_id *about = event->request ? event->request : event->id;
 
 	memcpy(out, &head, sizeof(head));
@@ -67,59 +54,14 @@ size_t ucma_event_put(struct ucma_session *s, struct ucma_event *event, void *ou
 					     UCMA_RESPONSE_MAX - sizeof(head));
 }
 
-#define BATCH 8 /* events that are sent by one system call */
-
-/* Send the first events that wait. Return: how many were sent, at most BATCH */
-static unsigned int send_events(struct ucma_session *s)
-{
-	_Alignas(8) u8 out[BATCH][UCMA_RESPONSE_MAX];
-	struct mmsghdr messages[BATCH] = {0};
-	struct iovec parts[BATCH];
-	struct ucma_event *event;
-	unsigned int n = 0;
-	int sent;
-
-	list_for_each_entry(event, &s->waiting, node) {
-		if (n == BATCH)
-			break;
-		event->number = s->last_sent + 1 + n;
-		parts[n] = (struct iovec){out[n], ucma_event_put(s, event, out[n])};
-		messages[n].msg_hdr = (struct msghdr){.msg_iov = &parts[n], .msg_iovlen = 1};
-		n++;
-	}
-	sent = sendmmsg(s->fd, messages, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-	return sent > 0 ? (unsigned int)sent : 0;
-}
-
-void ucma_flush(struct ucma_session *s)
-{
-	struct ucma_event *event;
-	unsigned int n;
-
-	while (!list_empty(&s->waiting) && (n = send_events(s)))
-		for (; n; n--) {
-			event = list_first_entry(&s->waiting, struct ucma_event, node);
-			event->sent = true;
-			s->last_sent++;
-			list_del(&event->node);
-			list_add_tail(&event->node, &s->sent);
-		}
-	rt_io_watch(&s->news, true, !list_empty(&s->waiting));
-}
-
 static void queue(struct ucma_id *id, struct ucma_id *request, struct ucma_event *event)
 {
-	struct ucma_session *s = id->session;
-
 	event->id = id;
 	event->request = request;
-	/* The answers in advance are of the state in which the handler leaves the id */
-	if (list_empty(&s->waiting)) /* else the socket is full */
-		rt_work_queue(ucma_rt(s), &s->send);
-	list_add_tail(&event->node, &s->waiting);
 	list_add_tail(&event->of_id, &id->events);
 	if (request)
 		request->request = event;
+	event_queue_add(&id->session->queue, &event->queued);
 }
 
 static void free_event(struct ucma_event *event)
@@ -131,19 +73,12 @@ static void free_event(struct ucma_event *event)
 	rt_free(event);
 }
 
-/* Return: 1: it was sent; 0 */
-static u32 leave_queue(struct ucma_event *event)
-{
-	list_del(&event->node);
-	return event->sent;
-}
-
 void ucma_event_taken(struct ucma_event *event)
 {
 	event->id->events_reported++;
 	if (event->mcast)
 		event->mcast->events_reported++;
-	leave_queue(event);
+	event_queue_leave(&event->queued);
 	free_event(event);
 }
 
@@ -154,10 +89,10 @@ struct ucma_event *ucma_event_find(struct ucma_session *s, u32 number)
 	unsigned int reach = TAKEN_REACH;
 	struct ucma_event *event;
 
-	list_for_each_entry(event, &s->sent, node) {
+	list_for_each_entry(event, &s->queue.sent, queued.node) {
 		if (!reach--)
 			return NULL;
-		if (event->number == number)
+		if (event->queued.number == number)
 			return event;
 	}
 	return NULL;
@@ -167,7 +102,7 @@ struct ucma_event *ucma_event_find(struct ucma_session *s, u32 number)
 static u32 drop(struct ucma_event *event)
 {
 	struct ucma_id *request = event->request;
-	u32 sent = leave_queue(event);
+	u32 sent = event_queue_leave(&event->queued);
 
 	free_event(event);
 	if (request)
@@ -182,7 +117,7 @@ u32 ucma_events_drop(struct ucma_id *id, const struct ucma_mcast *mcast)
 
 	if (!mcast && id->request) {
 		event = id->request;
-		sent += leave_queue(event);
+		sent += event_queue_leave(&event->queued);
 		free_event(event);
 	}
 	list_for_each_entry_safe(event, next, &id->events, of_id)
@@ -200,15 +135,14 @@ u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to)
 	if (from == to)
 		return 0;
 	list_for_each_entry_safe(event, next, &id->events, of_id) {
-		sent += leave_queue(event);
-		event->sent = false;
-		list_add_tail(&event->node, &to->waiting);
+		sent += event_queue_leave(&event->queued);
+		event_queue_add(&to->queue, &event->queued);
 		from->quota.bytes -= sizeof(*event);
 		to->quota.bytes += sizeof(*event);
 		if (event->request)
 			ucma_id_move(event->request, to);
 	}
-	ucma_flush(to);
+	event_queue_flush(&to->queue);
 	return sent;
 }
 

@@ -11,6 +11,7 @@
 #include "abi/ahead.h"
 #include "abi/cm_event.h"
 #include "abi/session.h"
+#include "access/event_queue.h"
 #include "access/listener.h"
 #include "access/quota.h"
 #include "access/ucma.h"
@@ -22,8 +23,7 @@
 #define UCMA_MCASTS_MAX 8192  /* memberships of one session, as many as an adapter has groups */
 
 /** struct ucma_session - one open device file, which is one event channel
- *  @sent: events that the program has not taken yet; @waiting: those that could not be sent yet;
- *  @last_sent: the number of the last one that was */
+ *  @queue: struct ucma_event */
 struct ucma_session {
 	struct list_head node;
 	struct ucma *ucma;
@@ -32,14 +32,12 @@ struct ucma_session {
 	char comm[RDMA_RESTRACK_COMM_BYTES];
 	int fd, control_fd; /* sockets of events, and of commands (-1 before the opening message) */
 	struct rt_io news, control;
-	struct rt_work send; /* ucma_flush() */
+	struct event_queue queue;
 	struct quota_share quota;
 	struct list_head ids;	/* struct ucma_id */
 	struct list_head granted; /* struct ucma_id, by their numbers: the program may create them by telling */
-	struct list_head sent, waiting; /* struct ucma_event, the oldest first */
 	unsigned int num_ids, num_mcasts; /* num_ids: with those that are granted */
 	unsigned int created; /* ids that the program has created so far */
-	u32 last_sent;
 };
 
 /** struct ucma_id - an id of a program. @uid: the program's name for it; 0: the id belongs to a connect
@@ -71,17 +69,15 @@ struct ucma_mcast {
 	struct sockaddr_storage addr;
 };
 
-/** struct ucma_event - an event, in a queue of its session and in the list of its id
+/** struct ucma_event - an event, in the queue of its session and in the list of its id
  *  @request: the new id of a CONNECT_REQUEST, which is an event of the listener @id; @mcast: the
- *  membership of @id that the event is about, or NULL; @number: in its session, if it was sent */
+ *  membership of @id that the event is about, or NULL */
 struct ucma_event {
-	struct list_head node;
+	struct queued_event queued;
 	struct list_head of_id;
 	struct ucma_id *id, *request;
 	struct ucma_mcast *mcast;
 	struct quota_node *charged; /* the node whose quota its memory counts against */
-	bool sent;
-	u32 number;
 	struct rdma_ucm_event_resp resp;
 };
 
@@ -114,7 +110,7 @@ const struct ucma_page *ucma_page_of(const struct ucma_session *session);
 
 /* --- ucma_cmd.c --- */
 
-#define UCMA_RESPONSE_MAX 2048
+#define UCMA_RESPONSE_MAX EVENT_MESSAGE_MAX
 /**
  * ucma_command() - perform a command, as write() to the device file does
  * @in: struct rdma_ucm_cmd_hdr and the command, @bytes together
@@ -192,17 +188,14 @@ u32 ucma_mcast_leave(struct ucma_mcast *mcast);
 /* --- ucma_event.c --- */
 
 int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event);
-void ucma_put_ah(struct ib_uverbs_ah_attr *to, const struct rdma_ah_attr *from);
 /** ucma_event_put() - write an event as struct abi_cm_event and answers in advance
  *  @out: room for UCMA_RESPONSE_MAX. Return: the length */
-size_t ucma_event_put(struct ucma_session *session, struct ucma_event *event, void *out);
+size_t ucma_event_put(struct event_queue *queue, struct queued_event *queued, void *out);
 /** ucma_event_taken() - the program has the oldest event @event, which leaves the queue */
 void ucma_event_taken(struct ucma_event *event);
 /** ucma_event_find() - Return: the event of @session that was sent with this number; NULL: there is none
  *  among the oldest ones */
 struct ucma_event *ucma_event_find(struct ucma_session *session, u32 number);
-/** ucma_flush() - send the events that were not sent yet, as far as the socket has room */
-void ucma_flush(struct ucma_session *session);
 /** ucma_events_move() - move the events of @id to @to. Return: the number of events that were sent to the
  *  old session */
 u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to);

@@ -3,31 +3,9 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "access/marshall.h"
 #include "access/ucma_private.h"
 #include "rdma/ib.h"
-
-static void put_path(struct ib_user_path_rec *to, const struct sa_path_rec *from)
-{
-	memcpy(to->dgid, from->dgid.raw, sizeof(to->dgid));
-	memcpy(to->sgid, from->sgid.raw, sizeof(to->sgid));
-	to->dlid = from->dlid;
-	to->slid = from->slid;
-	to->raw_traffic = from->raw_traffic;
-	to->flow_label = from->flow_label;
-	to->reversible = from->reversible;
-	to->mtu = from->mtu;
-	to->pkey = from->pkey;
-	to->hop_limit = from->hop_limit;
-	to->traffic_class = from->traffic_class;
-	to->numb_path = from->numb_path;
-	to->sl = from->sl;
-	to->mtu_selector = from->mtu_selector;
-	to->rate_selector = from->rate_selector;
-	to->rate = from->rate;
-	to->packet_life_time_selector = from->packet_life_time_selector;
-	to->packet_life_time = from->packet_life_time;
-	to->preference = from->preference;
-}
 
 int ucma_query_route(struct ucma_call *call)
 {
@@ -44,7 +22,7 @@ int ucma_query_route(struct ucma_call *call)
 		resp.ib_route[0].pkey = cpu_to_be16(0xffff);
 	}
 	if (cm_id->route.path_rec)
-		put_path(&resp.ib_route[0], cm_id->route.path_rec);
+		marshall_path(&resp.ib_route[0], cm_id->route.path_rec);
 	resp.num_paths = (u32)cm_id->route.num_paths;
 	/* Without ibdev_index in the response, librdmacm finds the adapter by its GUID. */
 	ucma_respond(call, &resp, offsetof(struct rdma_ucm_query_route_resp, ibdev_index));

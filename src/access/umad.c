@@ -109,20 +109,12 @@ static void on_control(struct rt_io *io, bool readable, bool writable)
 
 static int open_port(struct umad_session *s, struct ib_device *device, unsigned port_num)
 {
-	int pair[2], ret;
+	int ret = endpoint_answer_open(s->fd, -1, &s->control_fd);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		return -errno;
-	rt_refuse_fds(pair[0]);
-	ret = endpoint_send(s->fd, 0, NULL, 0, &pair[1], 1);
-	close(pair[1]);
-	if (ret) {
-		close(pair[0]);
+	if (ret)
 		return ret;
-	}
 	s->device = device;
 	s->port_num = port_num;
-	s->control_fd = pair[0];
 	rt_io_init(s->umad->rt, &s->control, s->control_fd, on_control);
 	rt_io_watch(&s->control, true, false);
 	return 0;
