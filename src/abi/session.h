@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The messages between programs and softibd. The runtime directory of a fabric
- * has six SOCK_SEQPACKET sockets: "uverbs", "umad", "rdma_cm", "netlink", "sdp" and "control". The first
- * message of a connection to all but control names the "device file" that it opens.
+ * has seven SOCK_SEQPACKET sockets: "uverbs", "umad", "ucm", "rdma_cm", "netlink", "sdp" and "control". The
+ * first message of a connection to all but control names the "device file" that it opens.
  * softibd answers with struct abi_reply: error 0, or the error that open(2) would
  * return, after which softibd closes the connection. The messages that follow are:
  *
@@ -17,6 +17,10 @@
  *           ioctl(2) uses a second socket, which comes with softibd's answer
  *           to the opening message: struct abi_ioctl and its argument, answered by
  *           struct abi_reply and the argument.
+ *  ucm      a message announces an event, for the command EVENT. Commands use a second socket, which comes
+ *           with softibd's answer to the opening message: what write() takes on the character device
+ *           (struct ib_ucm_cmd_hdr, the command, and what its addresses point to: abi/ucm.h), answered by
+ *           struct abi_reply and the response.
  *  rdma_cm  a message is an event that GET_EVENT can return (abi/cm_event.h).
  *           Commands use a second socket, which comes with softibd's answer to the
  *           opening message: what write() takes on the character device (struct
@@ -59,9 +63,10 @@ enum abi_open_kind {
 	ABI_OPEN_RDMA_CM = 4, /* on "rdma_cm": the answer carries the socket of commands */
 	ABI_OPEN_SDP = 5, /* on "sdp": messages of abi/sdp.h follow */
 	ABI_OPEN_NETLINK = 6, /* on "netlink" */
+	ABI_OPEN_UCM = 7, /* on "ucm": the answer carries the socket of commands */
 };
 
-/** struct abi_open - the first message of a connection (uverbs, umad) */
+/** struct abi_open - the first message of a connection; @device: on "uverbs", "umad" and "ucm" */
 struct abi_open {
 	uint32_t magic, version;
 	uint32_t kind;	/* enum abi_open_kind */

@@ -17,6 +17,7 @@
 
 #include "access/sdp.h"
 #include "access/nldev.h"
+#include "access/ucm.h"
 #include "access/ucma.h"
 #include "access/umad.h"
 #include "access/uverbs.h"
@@ -84,6 +85,7 @@ struct daemon {
 	char profile_less[1024]; /* the limits of the profile that the adapters do not reach */
 	struct uverbs *uverbs;
 	struct umad *umad;
+	struct ucm *ucm;
 	struct ucma *ucma;
 	struct nldev *nldev;
 	struct sdp_endpoint *sdp;
@@ -469,6 +471,9 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 	ret = umad_create(d->rt, dir, &d->umad);
 	if (ret)
 		return fail("cannot open the umad socket", ret);
+	ret = ucm_create(d->rt, dir, &d->ucm);
+	if (ret)
+		return fail("cannot open the ucm socket", ret);
 	ret = ucma_create(d->rt, dir, &d->ucma);
 	if (ret)
 		return fail("cannot open the rdma_cm socket", ret);
@@ -620,6 +625,8 @@ static void take_down(struct daemon *d, const struct options *opt)
 		nldev_destroy(d->nldev);
 	if (d->ucma)
 		ucma_destroy(d->ucma);
+	if (d->ucm)
+		ucm_destroy(d->ucm);
 	if (d->umad)
 		umad_destroy(d->umad);
 	if (d->uverbs)

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const our_files[] = {"uverbs", "umad", "rdma_cm", "control", "pid"};
+static const char *const our_files[] = {"uverbs", "umad", "ucm", "rdma_cm", "control", "pid"};
 
 /* Users who may write to the parent directory can replace the directory at any moment.
  * Therefore it is opened once, and checked, protected and used through its descriptor.
