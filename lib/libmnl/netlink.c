@@ -43,7 +43,7 @@ static int open_netlink(const char *dir, int type)
 	int fd = abi_endpoint_connect(dir, "netlink"), ret = fd < 0 ? fd : 0;
 
 	if (!ret)
-		ret = fd < FILES_MAX ? abi_endpoint_open(fd, ABI_OPEN_NETLINK, NULL, 0) : -EMFILE;
+		ret = fd < FILES_MAX ? abi_endpoint_open(fd, ABI_OPEN_NETLINK, "", NULL, 0) : -EMFILE;
 	if (!ret && !(type & SOCK_CLOEXEC) && fcntl(fd, F_SETFD, 0))
 		ret = -errno;
 	if (!ret && (type & SOCK_NONBLOCK) && fcntl(fd, F_SETFL, O_NONBLOCK))

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "abi/fds.h"
+#include "abi/endpoint.h"
 
 int commands_open(struct commands *c, int control, int page_fd)
 {
@@ -83,21 +83,13 @@ static void tell_verbs(const struct commands *c)
 static ssize_t ask(struct commands *c, const void *command, size_t bytes, struct answer *answer)
 {
 	struct iovec parts[3] = {{c->told.bytes, c->told.len}, {(void *)command, bytes}};
-	const struct iovec whole = {answer, sizeof(*answer)};
 	size_t num = 2 + option_of(command, &parts[2]);
 	ssize_t n;
-	int ret;
 
 	tell_verbs(c);
-	ret = abi_sendv_fds(c->control, parts, num, NULL, 0, 0);
-	n = ret ? ret : abi_receive_answer(c->control, &whole, 1, NULL, 0);
+	n = abi_exchange(c->control, parts, num, answer->body, sizeof(answer->body));
 	c->told.len = 0;
-	if (ret || n <= 0)
-		return -ENODEV; /* softibd is gone */
-	if (n < (ssize_t)sizeof(answer->reply) || n > (ssize_t)sizeof(*answer))
-		return -EPROTO;
-	ret = abi_reply_error(&answer->reply);
-	return ret ? ret : n - (ssize_t)offsetof(struct answer, body);
+	return n;
 }
 
 /* Commands that softibd may accept ahead: where the number of the id stands, and, for those that

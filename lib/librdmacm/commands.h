@@ -42,7 +42,6 @@ struct commands {
 
 /** struct answer - what softibd says; @body: the response, or a message with an event */
 struct answer {
-	struct abi_reply reply;
 	_Alignas(8) char body[4096];
 };
 

@@ -93,7 +93,7 @@ static int open_device(const char *dir, int flags)
 	int fds[OPENED_FDS] = {-1, -1};
 
 	if (!ret)
-		ret = fd < FILES_MAX ? abi_endpoint_open(fd, ABI_OPEN_RDMA_CM, fds, OPENED_FDS) : -EMFILE;
+		ret = fd < FILES_MAX ? abi_endpoint_open(fd, ABI_OPEN_RDMA_CM, "", fds, OPENED_FDS) : -EMFILE;
 	if (!ret && fds[OPENED_PAGE] < 0)
 		ret = -EPROTO;
 	if (!ret && (flags & O_NONBLOCK) && fcntl(fd, F_SETFL, O_NONBLOCK))
@@ -197,24 +197,6 @@ static const size_t response_at[] = {
 
 /* --- events --- */
 
-/* Return: bytes of the message, in answer->body; -errno: -EAGAIN with O_NONBLOCK */
-static ssize_t await_event(int fd, struct answer *answer)
-{
-	struct iovec body = {answer->body, sizeof(answer->body)};
-	ssize_t n = recv(fd, body.iov_base, body.iov_len, MSG_DONTWAIT);
-
-	if (n < 0 && errno == EAGAIN) {
-		/* What the program has just asked for comes within some microseconds */
-		if (!(fcntl(fd, F_GETFL) & O_NONBLOCK) &&
-		    (n = abi_spin_for_answer(fd, &body, 1, 0, NULL, 0)) > 0)
-			return n;
-		n = recv(fd, body.iov_base, body.iov_len, 0);
-	}
-	if (n > 0)
-		return n;
-	return n ? -errno : -ENODEV;
-}
-
 /* The response to a command by which an id left the channel @fd: messages for its events are read
  * here, or others in their place. */
 static void take_back(int fd, struct file *file, const struct answer *answer, size_t bytes)
@@ -262,7 +244,7 @@ static int get_event(int fd, struct file *file, const struct rdma_ucm_cmd_hdr *h
 	ssize_t n;
 
 	do {
-		n = await_event(fd, &answer);
+		n = abi_receive_news(fd, answer.body, sizeof(answer.body));
 		if (n < 0)
 			return failed_to_wait(fd, file, (int)n);
 		n = commands_take_event(&file->commands, hdr, bytes, &answer, n);

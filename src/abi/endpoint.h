@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The Unix sockets in a fabric's directory by which libraries reach softibd: "umad", "rdma_cm",
+/* The Unix sockets in a fabric's directory by which libraries reach softibd: "umad", "ucm", "rdma_cm",
  * "netlink" and "sdp". libibverbs, which names a path that is too long, connects to "uverbs" itself. */
 #ifndef SOFTIB_ABI_ENDPOINT_H
 #define SOFTIB_ABI_ENDPOINT_H
@@ -73,12 +73,13 @@ static inline int abi_open_prepare(struct abi_open *open, enum abi_open_kind kin
 
 /**
  * abi_endpoint_open() - send the opening message for the node of this program, and wait for the answer
- * @fd: the connection
+ * @fd: the connection; @device: the name of an adapter; "": none
  * @fds: set to the @max descriptors that come with the answer, which the caller closes; -1 for those
  *       that did not come; NULL: none
  * Return: 0; -errno of sending or receiving; the error in the answer; -EPROTO
  */
-static inline int abi_endpoint_open(int fd, enum abi_open_kind kind, int *fds, unsigned max)
+static inline int abi_endpoint_open(int fd, enum abi_open_kind kind, const char *device, int *fds,
+				    unsigned max)
 {
 	struct abi_reply reply;
 	struct abi_open open;
@@ -87,12 +88,36 @@ static inline int abi_endpoint_open(int fd, enum abi_open_kind kind, int *fds, u
 
 	if (ret)
 		return ret;
+	if (strlen(device) >= sizeof(open.device))
+		return -ENODEV;
+	strcpy(open.device, device);
 	if (send(fd, &open, sizeof(open), MSG_NOSIGNAL) < 0)
 		return -errno;
 	n = abi_receive_answer(fd, &(struct iovec){&reply, sizeof(reply)}, 1, fds, max);
 	if (n < 0)
 		return (int)n;
 	return n == sizeof(reply) ? abi_reply_error(&reply) : -EPROTO;
+}
+
+/**
+ * abi_exchange() - send a command, in @num parts, and wait for its answer
+ * @body: room for @room bytes behind struct abi_reply
+ * Context: one thread at a time on @sock. Return: bytes of the body; the error in the answer; -ENODEV: softibd is
+ * gone; -EPROTO
+ */
+static inline ssize_t abi_exchange(int sock, const struct iovec *parts, size_t num, void *body, size_t room)
+{
+	struct abi_reply reply;
+	const struct iovec whole[2] = {{&reply, sizeof(reply)}, {body, room}};
+	int ret = abi_sendv_fds(sock, parts, num, NULL, 0, 0);
+	ssize_t n = ret ? ret : abi_receive_answer(sock, whole, 2, NULL, 0);
+
+	if (ret || n <= 0)
+		return -ENODEV;
+	if (n < (ssize_t)sizeof(reply) || (size_t)n > sizeof(reply) + room)
+		return -EPROTO;
+	ret = abi_reply_error(&reply);
+	return ret ? ret : n - (ssize_t)sizeof(reply);
 }
 
 #endif

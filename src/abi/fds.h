@@ -4,6 +4,7 @@
 #define SOFTIB_ABI_FDS_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -168,6 +169,23 @@ static inline ssize_t abi_receive_answer(int sock, const struct iovec *parts,
 		while (n == -EINTR || (n == -ECONNRESET && !reset && (reset = true)));
 	errno = error;
 	return n;
+}
+
+/**
+ * abi_receive_news() - receive a message that softibd sends by itself, or wait for it
+ * Return: its bytes; -EAGAIN: there is none, and the socket has O_NONBLOCK; -ENODEV: softibd is gone; -errno
+ */
+static inline ssize_t abi_receive_news(int sock, void *bytes, size_t len)
+{
+	const struct iovec whole = {bytes, len};
+	ssize_t n = abi_receivev(sock, &whole, 1, MSG_DONTWAIT, NULL, 0);
+
+	/* What the program has just asked for comes within some microseconds */
+	if (n == -EAGAIN && !(fcntl(sock, F_GETFL) & O_NONBLOCK))
+		n = abi_spin_for_answer(sock, &whole, 1, 0, NULL, 0);
+	if (n == -EAGAIN)
+		n = abi_receivev(sock, &whole, 1, 0, NULL, 0);
+	return n ? n : -ENODEV;
 }
 
 /** abi_fd_holds() - does the file have at least @bytes? Reading a mapping beyond the end of
