@@ -32,6 +32,7 @@ static const struct {
 	{"/sys/class/infiniband", "infiniband"},
 	{"/sys/class/infiniband_mad", "infiniband_mad"},
 	{"/sys/class/infiniband_verbs", "infiniband_verbs"},
+	{"/sys/class/infiniband_cm", "infiniband_cm"},
 };
 
 /* Constructors of other libraries run before this one's would, so the first call looks. Two threads

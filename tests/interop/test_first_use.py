@@ -78,6 +78,7 @@ test -c /dev/infiniband/uverbs0
 test -r /dev/infiniband/uverbs0
 test -w /dev/infiniband/issm0
 test "$(ls /dev/infiniband)" = "issm0
+ucm0
 uverbs0"
 ls -l /dev/infiniband/ >/dev/null
 cat </dev/infiniband/uverbs0

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from interop.fabric import BUILD, kill, link_local, wait_until
+from interop.fabric import BUILD, SOFTIB, TIMEOUT, kill, link_local, wait_until
 from interop.test_bad_input import node_lid
 from interop.test_cm_steps import take
 from interop.test_rdma_cm import SERVER_IP, cm_ids
@@ -120,3 +120,11 @@ def test_beside_the_rdma_cm(pair):
     for node in "n1", "n2":
         expect_ids(pair, node, 0)
 
+
+
+def test_files(pair):
+    """What rdma-core's library reads before it opens the device file, and that file."""
+    done = subprocess.run([SOFTIB, "exec", "--fabric", "t", "--devices", "n1", "--", "sh", "-ec",
+                           "cd /sys/class/infiniband_cm; cat abi_version ucm0/ibdev; test -c /dev/infiniband/ucm0"],
+                          env=pair.env, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    assert done.stdout.splitlines() == ["5", "softib0"]

@@ -92,6 +92,16 @@ static int make_directory(int below)
 	return mkdir(DEVICES, 0755) ? -errno : 0;
 }
 
+/* a file that is there, and that libraries of ours do not open */
+static int bind_null(int below, const char *kind, unsigned number)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), DEVICES "/%s%u", kind, number);
+	bind_entry(below, "null", path);
+	return access(path, R_OK | W_OK) ? -errno : 0;
+}
+
 static int bind_issm(const struct node_place *at, const struct abi_device_info *info)
 {
 	char from[PATH_MAX], to[64];
@@ -113,15 +123,14 @@ int node_dev(const struct node_place *at)
 	struct abi_device_info info[DEVICES_MAX];
 	int count = node_devices(at, info, DEVICES_MAX), error;
 	int below = open(DEV, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char path[64];
 
 	if (below < 0)
 		return -errno;
 	error = make_directory(below);
 	for (int i = 0; i < count && !error; i++) {
-		snprintf(path, sizeof(path), DEVICES "/uverbs%u", info[i].index);
-		bind_entry(below, "null", path);
-		error = access(path, R_OK | W_OK) ? -errno : bind_issm(at, &info[i]);
+		error = bind_null(below, "uverbs", info[i].index);
+		error = error ?: bind_null(below, "ucm", info[i].index);
+		error = error ?: bind_issm(at, &info[i]);
 	}
 	close(below);
 	return error;

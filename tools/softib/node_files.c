@@ -31,6 +31,7 @@ static int link_device(const struct node_place *at, const struct abi_device_info
 	int error = link_to(folder, "uverbs", info->index, "/dev/null");
 	char issm[PATH_MAX];
 
+	error = error ?: link_to(folder, "ucm", info->index, "/dev/null");
 	for (unsigned int p = 0; p < info->num_ports && !error; p++) {
 		error = node_issm(at, info->name, p + 1, issm);
 		if (!error)

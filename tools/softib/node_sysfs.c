@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A node's own /sys/class/infiniband, infiniband_mad and infiniband_verbs,
+ * A node's own /sys/class/infiniband, infiniband_mad, infiniband_verbs and infiniband_cm,
  * for scripts such as ibstatus that read files instead of calling a library.
  * /sys/class becomes a tmpfs with everything else of the real one bound into it,
- * and the node's files (sysfs.h) in the place of these three. That takes a mount
+ * and the node's files (sysfs.h) in the place of these four. That takes a mount
  * namespace: the node's (node_namespaces.c), or with --net=host one of the process's
  * own, without root inside a user namespace.
  */
@@ -118,7 +118,7 @@ static void bind_others(int below)
 /* the files of @below, a folder of ours, in the place of the kernel's */
 static int bind_ours(int below)
 {
-	static const char *const classes[] = {"infiniband", "infiniband_mad", "infiniband_verbs"};
+	static const char *const classes[] = {"infiniband", "infiniband_mad", "infiniband_verbs", "infiniband_cm"};
 	char from[64 + NAME_MAX], to[64 + NAME_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {

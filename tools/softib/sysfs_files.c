@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a node's /sys/class/infiniband, infiniband_mad and infiniband_verbs say,
+ * What a node's /sys/class/infiniband, infiniband_mad, infiniband_verbs and infiniband_cm say,
  * in the kernel's words: Documentation/ABI/stable/sysfs-class-infiniband.
  */
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/ib_user_cm.h"
 #include "abi/session.h"
 #include "base/types.h"
 #include "sysfs.h"
@@ -207,6 +208,8 @@ static void put_class_devices(struct sysfs_sink *t, const struct abi_device_info
 	snprintf(at, sizeof(at), "infiniband_verbs/uverbs%u", info->index);
 	put(t, at, "ibdev", "%s", info->name);
 	put(t, at, "abi_version", "1");
+	snprintf(at, sizeof(at), "infiniband_cm/ucm%u", info->index);
+	put(t, at, "ibdev", "%s", info->name);
 	for (unsigned p = 0; p < info->num_ports; p++) {
 		for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
 			snprintf(at, sizeof(at), "infiniband_mad/%s%u", kinds[k],
@@ -375,6 +378,7 @@ int sysfs_put_all(const struct node_place *at, struct sysfs_sink *sink)
 	count = sink->error ? 0 : node_devices(at, info, DEVICES_MAX);
 	put(sink, "infiniband_verbs", "abi_version", "6");
 	put(sink, "infiniband_mad", "abi_version", "5");
+	put(sink, "infiniband_cm", "abi_version", "%d", IB_USER_CM_ABI_VERSION);
 	for (int i = 0; i < count; i++)
 		put_device(sink, &info[i], nodes, member_of(counted, "counters"));
 	json_object_put(answer);

@@ -537,7 +537,7 @@ static void hide_gone(const struct tree *t, const char *class)
 		closedir(dir);
 }
 
-static const char *const classes[] = {"infiniband", "infiniband_verbs", "infiniband_mad"};
+static const char *const classes[] = {"infiniband", "infiniband_verbs", "infiniband_mad", "infiniband_cm"};
 
 int sysfs_make_folders(const struct node_place *at, char path[PATH_MAX])
 {
