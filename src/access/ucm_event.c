@@ -156,8 +156,10 @@ size_t ucm_announce(struct event_queue *queue, struct queued_event *event, void 
 static void free_event(struct ucm_event *event)
 {
 	list_del(&event->of_id);
-	if (event->request)
+	if (event->request) {
 		event->request->request = NULL;
+		event->id->waiting--;
+	}
 	quota_give(event->charged, &event->id->session->quota, sizeof(*event));
 	rt_free(event);
 }
@@ -229,8 +231,11 @@ int ucm_on_event(struct ib_cm_id *cm_id, const struct ib_cm_event *event)
 {
 	struct ucm_id *id = cm_id->context, *about = id;
 	const bool is_new = cm_id != id->cm_id;
-	struct ucm_event *news = alloc_event(id->session);
+	struct ucm_event *news;
 
+	if (is_new && id->waiting >= UCM_BACKLOG)
+		return 1;
+	news = alloc_event(id->session);
 	if (news && is_new)
 		about = id_of_request(cm_id, id);
 	if (!news || !about) {
@@ -244,8 +249,10 @@ int ucm_on_event(struct ib_cm_id *cm_id, const struct ib_cm_event *event)
 	news->news.resp.id = about->number;
 	news->id = id;
 	news->request = is_new ? about : NULL;
-	if (is_new)
+	if (is_new) {
 		about->request = news;
+		id->waiting++;
+	}
 	list_add_tail(&news->of_id, &id->events);
 	event_queue_add(&id->session->queue, &news->queued);
 	return 0;

@@ -15,6 +15,7 @@
 #include "rdma/ib_cm.h"
 
 #define UCM_IDS_MAX  65536 /* ids of one session, those of requests included */
+#define UCM_BACKLOG  1024  /* requests that wait for the program, for each listener */
 #define UCM_ID_BYTES 2048  /* memory that is charged for one id, without its events */
 #define UCM_DATA_MAX 224   /* most private data of a message (12.6) */
 #define UCM_INFO_MAX 72	   /* most additional information */
@@ -49,6 +50,7 @@ struct ucm_id {
 	u64 uid;
 	__be64 service_mask; /* 0: it neither listens nor has a peer */
 	u32 events_reported;
+	unsigned int waiting; /* of a listener: queued events with a request */
 };
 
 /** struct ucm_event - an event, in the queue of its session and in the list of its id

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import random
 import socket
 import struct
 
@@ -16,9 +17,11 @@ from interop.test_bad_input import abi_open, error_of, node_lid
 from interop.test_kill import softibd_pid
 from interop.test_rdma_cm import cm_ids
 
-OPEN_RDMA_CM, OPEN_SDP, OPEN_NETLINK = 4, 5, 6  # src/abi/session.h
+OPEN_RDMA_CM, OPEN_SDP, OPEN_NETLINK, OPEN_UCM = 4, 5, 6, 7  # src/abi/session.h
 CREATE_ID, RESOLVE_IP, LISTEN, SET_OPTION, BIND = 0, 3, 7, 14, 20  # <rdma/rdma_user_cm.h>
 PS_TCP = 0x106
+UCM_LISTEN, UCM_COMMANDS = 3, 18  # src/abi/ib_user_cm.h
+UCM_BACKLOG = 1024  # src/access/ucm_private.h
 NOBODY = "10.1.0.4"  # no program listens there
 PORT, SHARERS_MOST = 7471, 4096  # src/core/rdma_cm_addr.c
 
@@ -30,9 +33,11 @@ def ipv4(address, port):
 class CmProgram:
     """A program with the RDMA CM on @node, which never reads its news."""
 
+    NAME, KIND = "rdma_cm", OPEN_RDMA_CM
+
     def __init__(self, fabric, node="n2"):
-        self.sock = connect(fabric, "rdma_cm")
-        self.sock.send(abi_open(OPEN_RDMA_CM, node=node.encode()))
+        self.sock = connect(fabric, self.NAME)
+        self.sock.send(abi_open(self.KIND, node=node.encode()))
         answer, fds, _, _ = socket.recv_fds(self.sock, 4096, 1)
         assert error_of(answer) == 0
         self.control = socket.socket(fileno=fds[0])
@@ -128,7 +133,7 @@ def test_idle_channels_and_sockets(shared):
     """Event channels and SDP sockets that do nothing, as many as softibd lets a process have:
     there is room for others."""
     with limit_of_files(softibd_pid(shared), 1200):
-        for name, kind, fds in ("rdma_cm", OPEN_RDMA_CM, 2), ("sdp", OPEN_SDP, 3), ("netlink", OPEN_NETLINK, 1):
+        for name, kind, fds in ("rdma_cm", OPEN_RDMA_CM, 2), ("ucm", OPEN_UCM, 2), ("sdp", OPEN_SDP, 3), ("netlink", OPEN_NETLINK, 1):
             number, kept = idle_sockets(shared, name, abi_open(kind, node=b"n2"))
             with kept:
                 assert number == 1200 // 4 // fds
@@ -139,11 +144,11 @@ SERVICE_TCP = 0x0000000001060000
 REQ, CM_CLASS, FLOOD, BACKLOG = 0x10, 7, 20000, 16
 
 
-def request(number, lids, gids):
+def request(number, lids, gids, service=SERVICE_TCP | PORT):
     """A REQ (12.6.5) of an adapter and a queue pair that no other one has named."""
     path = struct.pack(">HH16s16sIBBBB", *lids, *gids, 3, 0, 64, 0x08, 14 << 3)
     private = struct.pack(">BBH12x4s12x4s", 0, 4 << 4, 1, socket.inet_aton("10.1.0.2"), socket.inet_aton("10.1.0.1"))
-    body = struct.pack(">IIQQIIIIIIHBB", number, 0, SERVICE_TCP | PORT, 0xbad << 32 | number, 0, 0, (number % 60000 + 99) << 8 | 1,
+    body = struct.pack(">IIQQIIIIIIHBB", number, 0, service, 0xbad << 32 | number, 0, 0, (number % 60000 + 99) << 8 | 1,
                        1, 20 << 3, 20 << 3 | 7, 0xffff, 4 << 4 | 7, 15 << 4) + path + bytes(44) + private
     return mad(CM_CLASS, 2, SEND, number, REQ)[:24] + body.ljust(232, b"\0")
 
@@ -175,4 +180,53 @@ def test_requests_by_the_thousand(shared):
         assert BACKLOG <= len(cm_ids(shared, "n1")) <= 3 * BACKLOG
     wait_until(lambda: not cm_ids(shared, "n1"), "the requests end with the server")
     assert processor_seconds(shared) - before[0] < 5 and resident_mib(shared) - before[1] < 32
+    innocents_go_on(shared)
+
+
+class UcmProgram(CmProgram):
+    """A program with the CM itself."""
+
+    NAME, KIND = "ucm", OPEN_UCM
+
+    def create_id(self):
+        return struct.unpack_from("=I", self.must(CREATE_ID, struct.pack("=QQ", 1, 0)))[0]
+
+    def listen(self, service):
+        number = self.create_id()
+        self.must(UCM_LISTEN, struct.pack(">QQ", service, 0) + struct.pack("=II", number, 0))
+
+
+def test_requests_to_a_program_of_the_cm(shared):
+    """As those by the thousand above, to a program that listens by the CM: it has no backlog of its own, and
+    softibd keeps as many requests as it has room for on the listener."""
+    gids = [socket.inet_pton(socket.AF_INET6, link_local(node)) for node in ("n2", "n1")]
+    lids = [node_lid(shared, node) for node in ("n2", "n1")]
+    before = processor_seconds(shared), resident_mib(shared)
+    with UcmProgram(shared, "n1") as server, MadProgram(shared) as attacker:
+        server.listen(0x1000000000000001)
+        for i in range(FLOOD):
+            req = request(1 + i, lids, gids, 0x1000000000000001)
+            attacker.sock.send(attacker.record(req, lids[1], timeout_ms=0))
+            if i == FLOOD // 2:
+                innocents_go_on(shared)
+                rping_goes_on(shared)
+        wait_until(lambda: len(cm_ids(shared, "n1")) > UCM_BACKLOG, "requests wait")
+        assert len(cm_ids(shared, "n1")) == 1 + UCM_BACKLOG
+    wait_until(lambda: not cm_ids(shared, "n1"), "the requests end with the server")
+    assert processor_seconds(shared) - before[0] < 5 and resident_mib(shared) - before[1] < 32
+    innocents_go_on(shared)
+
+
+def test_noise_of_a_program_of_the_cm(shared):
+    """Commands of random bytes, structs of any length, and ids of another program's."""
+    rng = random.Random(1)
+    with UcmProgram(shared, "n1") as victim, UcmProgram(shared, "n1") as program:
+        number = victim.create_id()
+        for _ in range(2000):
+            body = bytearray(rng.randbytes(rng.randrange(128)))
+            for at in range(0, len(body) - 3, 8):
+                body[at:at + 4] = struct.pack("=I", number)
+            error, _answer = program.ask(rng.randrange(UCM_COMMANDS + 2), bytes(body), 1024)
+            assert error in (0, -errno.EINVAL, -errno.ENOENT, -errno.EAGAIN)
+        victim.must(UCM_LISTEN, struct.pack(">QQ", 0x1000000000000002, 0) + struct.pack("=II", number, 0))
     innocents_go_on(shared)

@@ -52,7 +52,7 @@ def test_another_user_is_turned_away_by_each_socket(shared):
     shared.softib("srp", "target", "add", "n3", "--unit", "ram:1M")
     shared.softib("srp", "login", "n4", "n3")
     sockets = [path for path in shared.dir.iterdir() if path.is_socket()]
-    assert {path.name for path in sockets} == {"control", "nbd", "netlink", "rdma_cm", "sdp", "umad", "uverbs"}
+    assert {path.name for path in sockets} == {"control", "nbd", "netlink", "rdma_cm", "sdp", "ucm", "umad", "uverbs"}
     with opened_to_others([shared.home, shared.home / "softib", shared.dir, *sockets]):
         done = subprocess.run([*NOBODY, "/usr/bin/python3", "-c", ENTER, *map(str, sockets)], env=OUTSIDE,
                               capture_output=True, text=True, timeout=2 * PATIENCE, check=True)

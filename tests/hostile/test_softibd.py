@@ -24,7 +24,7 @@ from interop.test_bad_input import (ALLOC_PD, GET_CONTEXT, OPEN_PORT, OPEN_UMAD,
 from interop.test_kill import softibd_pid
 from interop.test_sdp import Raw
 
-OPEN_RDMA_CM, SDP_PORT = 4, 7473
+OPEN_RDMA_CM, OPEN_UCM, SDP_PORT = 4, 7, 7473
 RING, ASLEEP = 4096, 72  # src/abi/reader.h, src/abi/ring.h
 
 
@@ -237,7 +237,7 @@ def test_processes_of_a_node_do_not_take_all_descriptors(shared):
 def silent(fabric):
     """As many connections as one gets, on which nothing is said."""
     held = []
-    for name in "uverbs", "umad", "rdma_cm", "netlink", "sdp":
+    for name in "uverbs", "umad", "ucm", "rdma_cm", "netlink", "sdp":
         for _ in range(100):
             held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             held[-1].connect(str(fabric.dir / name))  # waits for room: no time-out
@@ -394,9 +394,10 @@ def opened_umad(fabric):
 
 
 @contextlib.contextmanager
-def opened_rdma_cm(fabric):
-    with connect(fabric, "rdma_cm") as sock:
-        sock.send(abi_open(OPEN_RDMA_CM, node=b"n1"))
+def opened_cm(fabric, name, kind):
+    """A program's sockets of the RDMA CM or of the CM."""
+    with connect(fabric, name) as sock:
+        sock.send(abi_open(kind, node=b"n1"))
         _, fds, _, _ = socket.recv_fds(sock, 4096, 4)
         for fd in fds[1:]:
             os.close(fd)
@@ -421,12 +422,14 @@ def stream_of_sdp(fabric):
 def victim(fabric, name):
     """A connection to softibd on which it reads, or which it closes."""
     with contextlib.ExitStack() as stack:
-        if name in ("uverbs", "umad", "rdma_cm", "control"):
+        if name in ("uverbs", "umad", "ucm", "rdma_cm", "control"):
             yield stack.enter_context(connect(fabric, name))
         elif name in ("MAD", "ioctl"):
             yield stack.enter_context(opened_umad(fabric))[name == "ioctl"]
         elif name in ("news", "commands"):
-            yield stack.enter_context(opened_rdma_cm(fabric))[name == "commands"]
+            yield stack.enter_context(opened_cm(fabric, "rdma_cm", OPEN_RDMA_CM))[name == "commands"]
+        elif name in ("CM news", "CM commands"):
+            yield stack.enter_context(opened_cm(fabric, "ucm", OPEN_UCM))[name == "CM commands"]
         elif name == "sdp":
             yield stack.enter_context(Raw(fabric).sock)
         elif name == "stream":
@@ -436,7 +439,7 @@ def victim(fabric, name):
             yield stack.enter_context(socket.socket(fileno=os.dup(program.fd(name))))
 
 
-@pytest.mark.parametrize("name", ["uverbs", "umad", "rdma_cm", "control", "MAD", "ioctl", "news", "commands",
+@pytest.mark.parametrize("name", ["uverbs", "umad", "ucm", "rdma_cm", "control", "MAD", "ioctl", "news", "commands", "CM news", "CM commands",
                                   "sdp", "stream", "LANES", "WINDOWS", "ASYNC_READ", "ASYNC_WRITE"])
 def test_a_descriptor_whose_close_waits(shared, name):
     """softibd reads the message, or closes the socket in which it still is: a message
@@ -594,7 +597,7 @@ def test_connections_that_nobody_waits_for(shared):
 def test_a_program_without_the_control_socket(shared, tmp_path):
     """It communicates, and can neither capture, nor inject faults, nor end the fabric: for one
     that has nothing but these sockets, as in a container, there are no such commands."""
-    for name in "uverbs", "umad", "rdma_cm", "netlink", "sdp":
+    for name in "uverbs", "umad", "ucm", "rdma_cm", "netlink", "sdp":
         (tmp_path / name).symlink_to(shared.dir / name)
     port = next(_ports)
     closed = dict(shared.env, SOFTIB_DIR=str(tmp_path), LD_LIBRARY_PATH=str(BUILD / "lib"))

@@ -583,6 +583,29 @@ static void test_requests_that_nobody_takes(void **state)
 	quota_leave(&other);
 }
 
+/* No listener has more requests than so many waiting; those that the program has taken are its own. */
+static void test_a_listener_has_so_many_requests(void **state)
+{
+	struct ib_ucm_req req;
+
+	make_ids();
+	req = request();
+	for (unsigned int i = 0; i < UCM_BACKLOG + 2; i++) {
+		assert_int_equal(make_id(&client, 1, &req.id), 0);
+		req.qpn++;
+		assert_int_equal(send_request(&req), 0);
+		if (i == 0) {
+			assert_int_equal(await(&server), IB_CM_REQ_RECEIVED);
+			continue;
+		}
+		while (!is_told(&server) && !is_told(&client))
+			turn(1);
+		assert_int_equal(take(&client), i <= UCM_BACKLOG ? -EAGAIN : 0);
+	}
+	assert_int_equal(client.event.event, IB_CM_REJ_RECEIVED);
+	assert_int_equal(destroy(&server, listener).excess, UCM_BACKLOG);
+}
+
 static int count_ids(const struct rdma_restrack_entry *entry, void *ctx)
 {
 	char comm[RDMA_RESTRACK_COMM_BYTES] = "test_ucm";
@@ -631,6 +654,7 @@ int main(void)
 		TEST(test_a_session_has_so_many_ids),
 		TEST(test_ids_are_of_the_share_of_their_node),
 		TEST(test_requests_that_nobody_takes),
+		TEST(test_a_listener_has_so_many_requests),
 		TEST(test_ids_have_an_owner),
 	};
 
