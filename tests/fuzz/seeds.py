@@ -607,6 +607,83 @@ def ucma():
             len(both_ways)) + both_ways) + ucma_event(UCMA_CLIENT)
 
 
+# --- ucm: messages as ucma's ---
+
+(UCM_CREATE, UCM_DESTROY, UCM_ATTR, UCM_LISTEN, UCM_NOTIFY, UCM_REQ, UCM_REP, UCM_RTU, UCM_DREQ, UCM_DREP, UCM_REJ, UCM_MRA,
+ UCM_LAP, UCM_APR, UCM_SIDR_REQ, UCM_SIDR_REP, UCM_EVENT, UCM_QP_ATTR) = range(18)
+UCM_SERVICE = 0x1000000000001234
+UCM_LISTENS, UCM_ASKS, UCM_IS_ASKED = 1, 2, 3  # ids
+
+
+def ucm_command(who, number, fields, behind=b""):
+    """A command as libibcm sends it: the header, its struct, and what that points to."""
+    return bytes([who, (8 + len(fields) + len(behind)) // 4]) + pack("<IHH", number, len(fields), 512) + fields + behind
+
+
+def ucm_path(source, destination):
+    """struct ib_user_path_rec between nodes of tests/unit/core/mad_net.h"""
+    gids = [bytes([0xfe, 0x80, *[0] * 13, 10 + node]) for node in (destination, source)]
+    return b"".join(gids) + pack(">HH", 10 + destination, 10 + source) + bytes(8) + pack("<II", 1, 5) + pack(
+        ">H", 0xffff) + bytes([0, 0, 1, 2, 2, 2, 3, 2, 10, 0])
+
+
+def ucm_event(who, last=255):
+    return bytes([UCMA_NEWS | who, 0]) + ucm_command(who, UCM_EVENT, pack("<QQQBB6x", 1, 1, 1, last, last))
+
+
+def ucm_data(who, number, at):
+    return ucm_command(who, number, pack("<QIB3x", 1, at, 4), b"data")
+
+
+def ucm_asked(alternate=0):
+    """The programs have an id each, and the request is one."""
+    said = ucm_command(UCMA_SERVER, UCM_CREATE, pack("<QQ", 7, 1)) + ucm_command(UCMA_CLIENT, UCM_CREATE, pack("<QQ", 8, 1))
+    said += ucm_command(UCMA_SERVER, UCM_LISTEN, pack(">QQ", UCM_SERVICE, 0) + pack("<II", UCM_LISTENS, 0))
+    said += ucm_command(UCMA_CLIENT, UCM_REQ, pack("<IIII", UCM_ASKS, 0x22, 2, 0x1000) + pack(">Q", UCM_SERVICE) + pack(
+        "<QQQ11B5x", 1, 1, alternate, 4, 0, 4, 4, 20, 1, 20, 7, 7, 15, 0), b"data" + ucm_path(2, 1) * (1 + alternate))
+    return said + ucm_event(UCMA_SERVER)
+
+
+def ucm_qp_attr(who, number):
+    return b"".join(ucm_command(who, UCM_QP_ATTR, pack("<QII", 1, number, state)) for state in (1, 2, 3))
+
+
+def ucm_made(alternate=0):
+    said = ucm_asked(alternate) + ucm_qp_attr(UCMA_SERVER, UCM_IS_ASKED)
+    said += ucm_command(UCMA_SERVER, UCM_REP, pack("<QQIII8B4x", 9, 1, UCM_IS_ASKED, 0x33, 0x2000, 4, 4, 4, 15, 0, 1, 7, 0),
+                        b"data") + ucm_event(UCMA_CLIENT)
+    return said + ucm_qp_attr(UCMA_CLIENT, UCM_ASKS) + ucm_data(UCMA_CLIENT, UCM_RTU, UCM_ASKS) + ucm_event(UCMA_SERVER)
+
+
+def ucm_status(who, number, at, status):
+    return ucm_command(who, number, pack("<IIQQBB6x", at, status, 1, 1, 4, 4), b"datainfo")
+
+
+def ucm():
+    asked, made = ucm_asked(), ucm_made(1)
+    yield "asked", asked + ucm_command(UCMA_SERVER, UCM_ATTR, pack("<QII", 1, UCM_IS_ASKED, 0))
+    yield "made", made
+    yield "ended", made + ucm_data(UCMA_CLIENT, UCM_DREQ, UCM_ASKS) + ucm_event(UCMA_SERVER) + ucm_data(
+        UCMA_SERVER, UCM_DREP, UCM_IS_ASKED) + ucm_event(UCMA_CLIENT) + ucm_command(UCMA_CLIENT, UCM_DESTROY, pack("<QII", 1, UCM_ASKS, 0))
+    yield "refused", asked + ucm_status(UCMA_SERVER, UCM_REJ, UCM_IS_ASKED, 28) + ucm_event(UCMA_CLIENT)
+    yield "delayed", asked + ucm_command(UCMA_SERVER, UCM_MRA, pack("<QIBB2x", 1, UCM_IS_ASKED, 4, 18), b"data") + ucm_event(
+        UCMA_CLIENT) + ucm_status(UCMA_CLIENT, UCM_REJ, UCM_ASKS, 4) + ucm_event(UCMA_SERVER)
+    yield "path", made + ucm_command(UCMA_CLIENT, UCM_LAP, pack("<QQIB3x", 1, 1, UCM_ASKS, 4), b"data" + ucm_path(
+        2, 1)) + ucm_event(UCMA_SERVER) + ucm_status(UCMA_SERVER, UCM_APR, UCM_IS_ASKED, 0) + ucm_event(UCMA_CLIENT)
+    yield "notified", made + b"".join(
+        ucm_command(UCMA_SERVER, UCM_NOTIFY, pack("<II", UCM_IS_ASKED, event)) for event in (4, 14))
+    yield "resolved", (
+        ucm_command(UCMA_SERVER, UCM_CREATE, pack("<QQ", 7, 1)) + ucm_command(UCMA_CLIENT, UCM_CREATE, pack("<QQ", 8, 1)) +
+        ucm_command(UCMA_SERVER, UCM_LISTEN, pack(">QQ", UCM_SERVICE, (1 << 64) - 256) + pack("<II", UCM_LISTENS, 0)) +
+        ucm_command(UCMA_CLIENT, UCM_SIDR_REQ, pack("<II", UCM_ASKS, 1000) + pack(">Q", UCM_SERVICE) + pack(
+            "<QQHBB4x", 1, 1, 0, 4, 3), b"data" + ucm_path(2, 1)) + ucm_event(UCMA_SERVER) +
+        ucm_command(UCMA_SERVER, UCM_SIDR_REP, pack("<IIIIQQBB6x", UCM_IS_ASKED, 0x44, 0x55, 0, 1, 1, 4, 4), b"datainfo") +
+        ucm_event(UCMA_CLIENT))
+    yield "small", asked + ucm_event(UCMA_SERVER, 0)
+    yield "gone", made + bytes([UCMA_GONE | UCMA_CLIENT, 0]) + ucm_event(UCMA_SERVER)
+    yield "left", made + bytes([UCMA_GONE | UCMA_SERVER, 0]) + ucm_event(UCMA_CLIENT)
+
+
 # --- sdp_ring: a byte, so many interruptions (after how many loads, what), then actions ---
 
 NO_WAIT = 8  # of a write; a read has two bits for how
@@ -740,7 +817,7 @@ def pvrdma():
 
 
 MADE = {"agents": agents, "engine": engine, "net_merge": net_merge, "pvrdma": pvrdma, "scsi": scsi, "sdp_machine": sdp_machine, "sdp_ring": sdp_ring, "sm": sm,
-        "transport": transport, "ucma": ucma, "uverbs": uverbs}
+        "transport": transport, "ucm": ucm, "ucma": ucma, "uverbs": uverbs}
 
 
 def of(target):

@@ -9,6 +9,8 @@
 #ifndef SOFTIB_TESTS_MAD_NET_H
 #define SOFTIB_TESTS_MAD_NET_H
 
+#include <stdlib.h>
+
 #include "rdma/ib_mad.h"
 #include "rdma/ib_smi.h"
 #include "runtime/rt.h"
