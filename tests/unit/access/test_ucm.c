@@ -465,18 +465,22 @@ static void test_ids_of_another_program(void **state)
 static void test_malformed_commands(void **state)
 {
 	u8 body[256] = {0};
+	int right;
 
 	memset(body, 0xff, sizeof(body));
-	for (u32 command = 0; command < 40; command++)
-		for (size_t bytes = 0; bytes < 128; bytes += 4) {
-			int ret;
-
+	for (u32 command = 0; command < 40; command++) {
+		right = 0;
+		for (size_t bytes = 0; bytes < 128; bytes++) {
 			begin(&client, command, body, bytes, 1024);
-			ret = ask(&client);
-			assert_in_set((unsigned long)-ret, ((unsigned long[]){0, EINVAL, ENOENT, EAGAIN}), 4);
-			if (!ret)
-				assert_int_equal(command, IB_USER_CM_CMD_CREATE_ID);
+			switch (ask(&client)) {
+			case 0: assert_int_equal(command, IB_USER_CM_CMD_CREATE_ID); right++; break;
+			case -EAGAIN: assert_int_equal(command, IB_USER_CM_CMD_EVENT); right++; break;
+			case -ENOENT: right++; break;
+			default: assert_int_equal(client.heard.reply.error, -EINVAL);
+			}
 		}
+		assert_int_equal(right, command <= IB_USER_CM_CMD_INIT_QP_ATTR); /* one length is that of the struct */
+	}
 	begin(&client, IB_USER_CM_CMD_CREATE_ID, body, sizeof(struct ib_ucm_create_id), 8);
 	client.said_bytes = sizeof(client.said.hdr) - 1;
 	assert_int_equal(ask(&client), -EINVAL);
@@ -491,6 +495,7 @@ static void test_malformed_commands(void **state)
 /* A REQ lacks a part of what its struct promises, or has more. */
 static void test_what_follows_has_its_length(void **state)
 {
+	const struct ib_user_path_rec path = path_to(2, 1);
 	struct ib_ucm_req req;
 	size_t whole;
 
@@ -498,10 +503,11 @@ static void test_what_follows_has_its_length(void **state)
 	req = request();
 	begin(&client, IB_USER_CM_CMD_SEND_REQ, &req, sizeof(req), 0);
 	follow(&client, "req", 3);
-	follow(&client, &(struct ib_user_path_rec){0}, sizeof(struct ib_user_path_rec));
+	follow(&client, &path, sizeof(path));
 	whole = client.said_bytes;
 	for (client.said_bytes = sizeof(client.said.hdr) + sizeof(req); client.said_bytes <= whole + 4; client.said_bytes++)
-		assert_int_equal(ask(&client), -EINVAL); /* also the whole one: it is on no path */
+		if (client.said_bytes != whole)
+			assert_int_equal(ask(&client), -EINVAL);
 	req.primary_path = 0;
 	assert_int_equal(send_request(&req), -EINVAL);
 	req = request();
@@ -578,7 +584,7 @@ static void test_requests_that_nobody_takes(void **state)
 	} while (told && ++kept < 1000);
 	assert_int_equal(take(&client), 0);
 	assert_int_equal(client.event.event, IB_CM_REJ_RECEIVED);
-	assert_in_range(kept, 10, QUOTA_FREE_BYTES / UCM_ID_BYTES);
+	assert_int_equal(kept, (QUOTA_FREE_BYTES - UCM_ID_BYTES) / (UCM_ID_BYTES + sizeof(struct ucm_event)));
 	quota_give(charged, &other, QUOTA_NODE_BYTES - UCM_ID_BYTES);
 	quota_leave(&other);
 }
