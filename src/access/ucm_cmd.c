@@ -80,7 +80,7 @@ static int create_id(struct ucm_call *call)
 		ucm_id_drop(id);
 		return (int)PTR_ERR(cm_id);
 	}
-	ib_cm_set_owner(cm_id, s->pid, s->comm);
+	ib_cm_set_owner(cm_id, s->file.pid, s->file.comm);
 	id->cm_id = cm_id;
 	resp.id = id->number;
 	respond(call, &resp, sizeof(resp));
@@ -332,7 +332,7 @@ static int send_sidr_rep(struct ucm_call *call)
 static int get_event(struct ucm_call *call)
 {
 	const struct ib_ucm_event_get *cmd = call->in;
-	struct queued_event *first = event_queue_first(&call->session->queue);
+	struct queued_event *first = event_queue_first(&call->session->file.queue);
 	struct ucm_event *event;
 	u8 *out = call->out;
 
@@ -350,7 +350,7 @@ static int get_event(struct ucm_call *call)
 	return 0;
 }
 
-_Static_assert(sizeof(struct abi_ucm_event) + UCM_DATA_MAX + UCM_INFO_MAX <= UCM_RESPONSE_MAX, "it has room");
+_Static_assert(sizeof(struct abi_ucm_event) + UCM_DATA_MAX + UCM_INFO_MAX <= DEVFILE_RESPONSE_MAX, "it has room");
 
 /* --- the table --- */
 

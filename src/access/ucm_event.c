@@ -160,7 +160,7 @@ static void free_event(struct ucm_event *event)
 		event->request->request = NULL;
 		event->id->waiting--;
 	}
-	quota_give(event->charged, &event->id->session->quota, sizeof(*event));
+	quota_give(event->charged, &event->id->session->file.quota, sizeof(*event));
 	rt_free(event);
 }
 
@@ -216,13 +216,13 @@ static struct ucm_id *id_of_request(struct ib_cm_id *cm_id, struct ucm_id *liste
 /* Return: NULL: there is no memory, or the node's quota is used up */
 static struct ucm_event *alloc_event(struct ucm_session *s)
 {
-	struct quota_node *charged = quota_take(&s->quota, sizeof(struct ucm_event));
+	struct quota_node *charged = quota_take(&s->file.quota, sizeof(struct ucm_event));
 	struct ucm_event *event = charged ? rt_zalloc(sizeof(*event)) : NULL;
 
 	if (event)
 		event->charged = charged;
 	else if (charged)
-		quota_give(charged, &s->quota, sizeof(*event));
+		quota_give(charged, &s->file.quota, sizeof(*event));
 	return event;
 }
 
@@ -240,7 +240,7 @@ int ucm_on_event(struct ib_cm_id *cm_id, const struct ib_cm_event *event)
 		about = id_of_request(cm_id, id);
 	if (!news || !about) {
 		if (news)
-			quota_give(news->charged, &id->session->quota, sizeof(*news));
+			quota_give(news->charged, &id->session->file.quota, sizeof(*news));
 		rt_free(news);
 		return is_new; /* a request is rejected; another event is lost, as in a kernel without memory */
 	}
@@ -254,6 +254,6 @@ int ucm_on_event(struct ib_cm_id *cm_id, const struct ib_cm_event *event)
 		id->waiting++;
 	}
 	list_add_tail(&news->of_id, &id->events);
-	event_queue_add(&id->session->queue, &news->queued);
+	event_queue_add(&id->session->file.queue, &news->queued);
 	return 0;
 }

@@ -6,11 +6,8 @@
 
 #include <string.h>
 
-#include "abi/session.h"
 #include "abi/ucm.h"
-#include "access/event_queue.h"
-#include "access/listener.h"
-#include "access/quota.h"
+#include "access/devfile.h"
 #include "access/ucm.h"
 #include "rdma/ib_cm.h"
 
@@ -20,18 +17,11 @@
 #define UCM_DATA_MAX 224   /* most private data of a message (12.6) */
 #define UCM_INFO_MAX 72	   /* most additional information */
 
-/** struct ucm_session - one open device file
- *  @device: NULL: not open yet, or the adapter was removed; @queue: struct ucm_event */
+/** struct ucm_session - one open device file. Its queue has struct ucm_event
+ *  @device: NULL: not open yet, or the adapter was removed */
 struct ucm_session {
-	struct list_head node;
-	struct ucm *ucm;
+	struct devfile file;
 	struct ib_device *device;
-	pid_t pid; /* of the process; 0: not known */
-	char comm[RDMA_RESTRACK_COMM_BYTES];
-	int fd, control_fd; /* sockets of events, and of commands (-1 before the opening message) */
-	struct rt_io news, control;
-	struct event_queue queue;
-	struct quota_share quota;
 	struct list_head ids; /* struct ucm_id */
 	unsigned int num_ids;
 };
@@ -76,11 +66,10 @@ u32 ucm_id_drop(struct ucm_id *id);
 
 /* --- ucm_cmd.c --- */
 
-#define UCM_RESPONSE_MAX 1024
 /**
  * ucm_command() - perform a command, as write() to the device file does
  * @in: the message (abi/ucm.h) of @bytes
- * @out: room for UCM_RESPONSE_MAX; @out_bytes: set to the length of the response
+ * @out: room for DEVFILE_RESPONSE_MAX; @out_bytes: set to the length of the response
  * Return: 0; -EINVAL: unknown, malformed, or refused by the CM; -ENOENT: the session has no such id;
  * -ENOSPC: no room for the response; -ENODEV; -ENOMEM; -EAGAIN: there is no event
  */

@@ -185,7 +185,7 @@ static int flow_of(struct ucma_id *id, struct abi_resolve *flow)
 static int answer_flow(struct ucma_id *id, u8 *out, size_t *bytes)
 {
 	struct ib_device *device = id->cm_id->device;
-	struct ib_ucontext *context = id->session->pid ? ib_ucontext_of_process(device, id->session->pid)
+	struct ib_ucontext *context = id->session->file.pid ? ib_ucontext_of_process(device, id->session->file.pid)
 						       : NULL;
 	struct abi_flow_answer answer;
 	unsigned int num_fds;

@@ -31,7 +31,7 @@ static int create_cm_id(struct ucma_id *id, const struct rdma_ucm_create_id *cmd
 	cm_id = rdma_create_id(ucma_rt(s), s->node_name, ucma_on_event, id, cmd->ps, qp_type);
 	if (IS_ERR(cm_id))
 		return (int)PTR_ERR(cm_id);
-	rdma_set_owner(cm_id, s->pid, s->comm);
+	rdma_set_owner(cm_id, s->file.pid, s->file.comm);
 	id->cm_id = cm_id;
 	return 0;
 }
@@ -80,7 +80,7 @@ static void respond_gone(struct ucma_call *call, u32 events_reported, u32 excess
 			 const struct ucma_session *from)
 {
 	const struct abi_cm_gone gone = {
-		.events_reported = events_reported, .excess = excess, .last = from->queue.last_sent};
+		.events_reported = events_reported, .excess = excess, .last = from->file.queue.last_sent};
 
 	call->room = sizeof(gone);
 	ucma_respond(call, &gone, sizeof(gone));
@@ -309,13 +309,13 @@ static int leave_mcast(struct ucma_call *call)
 static int get_event(struct ucma_call *call)
 {
 	struct ucma_session *s = call->session;
-	struct queued_event *first = event_queue_first(&s->queue);
+	struct queued_event *first = event_queue_first(&s->file.queue);
 
 	if (!first)
 		return -EAGAIN;
 	if (!first->sent)
-		first->number = ++s->queue.last_sent;
-	*call->out_bytes = ucma_event_put(&s->queue, first, call->out);
+		first->number = ++s->file.queue.last_sent;
+	*call->out_bytes = ucma_event_put(&s->file.queue, first, call->out);
 	ucma_event_taken(container_of(first, struct ucma_event, queued));
 	return 0;
 }
@@ -559,7 +559,7 @@ int ucma_command(struct ucma_session *session, const void *in, size_t bytes, voi
 		in = (const u8 *)in + len;
 		bytes -= len;
 		if (!bytes)
-			return UCMA_NO_ANSWER;
+			return DEVFILE_NO_ANSWER;
 		if (!may_precede(hdr->cmd))
 			return -EINVAL;
 	}

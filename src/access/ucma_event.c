@@ -41,7 +41,7 @@ static void put_ud(struct rdma_ucm_ud_param *to, const struct rdma_ud_param *fro
 
 size_t ucma_event_put(struct event_queue *queue, struct queued_event *queued, void *out)
 {
-	struct ucma_session *s = container_of(queue, struct ucma_session, queue);
+	struct ucma_session *s = container_of(queue, struct ucma_session, file.queue);
 	struct ucma_event *event = container_of(queued, struct ucma_event, queued);
 	struct abi_cm_event head = {.resp = event->resp, .number = queued->number};
 	struct ucma_id *about = event->request ? event->request : event->id;
@@ -61,7 +61,7 @@ static void queue(struct ucma_id *id, struct ucma_id *request, struct ucma_event
 	list_add_tail(&event->of_id, &id->events);
 	if (request)
 		request->request = event;
-	event_queue_add(&id->session->queue, &event->queued);
+	event_queue_add(&id->session->file.queue, &event->queued);
 }
 
 static void free_event(struct ucma_event *event)
@@ -69,7 +69,7 @@ static void free_event(struct ucma_event *event)
 	list_del(&event->of_id);
 	if (event->request)
 		event->request->request = NULL;
-	quota_give(event->charged, &event->id->session->quota, sizeof(*event));
+	quota_give(event->charged, &event->id->session->file.quota, sizeof(*event));
 	rt_free(event);
 }
 
@@ -89,7 +89,7 @@ struct ucma_event *ucma_event_find(struct ucma_session *s, u32 number)
 	unsigned int reach = TAKEN_REACH;
 	struct ucma_event *event;
 
-	list_for_each_entry(event, &s->queue.sent, queued.node) {
+	list_for_each_entry(event, &s->file.queue.sent, queued.node) {
 		if (!reach--)
 			return NULL;
 		if (event->queued.number == number)
@@ -136,13 +136,13 @@ u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to)
 		return 0;
 	list_for_each_entry_safe(event, next, &id->events, of_id) {
 		sent += event_queue_leave(&event->queued);
-		event_queue_add(&to->queue, &event->queued);
-		from->quota.bytes -= sizeof(*event);
-		to->quota.bytes += sizeof(*event);
+		event_queue_add(&to->file.queue, &event->queued);
+		from->file.quota.bytes -= sizeof(*event);
+		to->file.quota.bytes += sizeof(*event);
 		if (event->request)
 			ucma_id_move(event->request, to);
 	}
-	event_queue_flush(&to->queue);
+	event_queue_flush(&to->file.queue);
 	return sent;
 }
 
@@ -175,13 +175,13 @@ static void name_mcast(struct ucma_event *news, const struct rdma_cm_event *even
 /* Return: NULL: there is no memory, or the node's quota is used up */
 static struct ucma_event *alloc(struct ucma_session *s)
 {
-	struct quota_node *charged = quota_take(&s->quota, sizeof(struct ucma_event));
+	struct quota_node *charged = quota_take(&s->file.quota, sizeof(struct ucma_event));
 	struct ucma_event *event = charged ? rt_zalloc(sizeof(*event)) : NULL;
 
 	if (event)
 		event->charged = charged;
 	else if (charged)
-		quota_give(charged, &s->quota, sizeof(*event));
+		quota_give(charged, &s->file.quota, sizeof(*event));
 	return event;
 }
 
@@ -199,7 +199,7 @@ int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 		told = id_of_request(cm_id, id);
 	if (!news || !told) {
 		if (news)
-			quota_give(news->charged, &id->session->quota, sizeof(*news));
+			quota_give(news->charged, &id->session->file.quota, sizeof(*news));
 		rt_free(news);
 		return request; /* a request is rejected; another event is lost, as in a kernel
 				   without memory */

@@ -10,10 +10,7 @@
 
 #include "abi/ahead.h"
 #include "abi/cm_event.h"
-#include "abi/session.h"
-#include "access/event_queue.h"
-#include "access/listener.h"
-#include "access/quota.h"
+#include "access/devfile.h"
 #include "access/ucma.h"
 #include "rdma/rdma_cm.h"
 
@@ -22,18 +19,10 @@
 #define UCMA_GRANT_MAX	16    /* ids that a session is granted ahead */
 #define UCMA_MCASTS_MAX 8192  /* memberships of one session, as many as an adapter has groups */
 
-/** struct ucma_session - one open device file, which is one event channel
- *  @queue: struct ucma_event */
+/** struct ucma_session - one open device file, which is one event channel. Its queue has struct ucma_event */
 struct ucma_session {
-	struct list_head node;
-	struct ucma *ucma;
+	struct devfile file;
 	char node_name[ABI_NAME_BYTES];
-	pid_t pid;	    /* of the process; 0: not known */
-	char comm[RDMA_RESTRACK_COMM_BYTES];
-	int fd, control_fd; /* sockets of events, and of commands (-1 before the opening message) */
-	struct rt_io news, control;
-	struct event_queue queue;
-	struct quota_share quota;
 	struct list_head ids;	/* struct ucma_id */
 	struct list_head granted; /* struct ucma_id, by their numbers: the program may create them by telling */
 	unsigned int num_ids, num_mcasts; /* num_ids: with those that are granted */
@@ -110,14 +99,13 @@ const struct ucma_page *ucma_page_of(const struct ucma_session *session);
 
 /* --- ucma_cmd.c --- */
 
-#define UCMA_RESPONSE_MAX EVENT_MESSAGE_MAX
+#define UCMA_RESPONSE_MAX DEVFILE_RESPONSE_MAX
 /**
  * ucma_command() - perform a command, as write() to the device file does
  * @in: struct rdma_ucm_cmd_hdr and the command, @bytes together
  * @out: room for UCMA_RESPONSE_MAX; @out_bytes: set to the length of the response
- * Return: 0; -errno; UCMA_NO_ANSWER: the program does not wait for one
+ * Return: 0; -errno; DEVFILE_NO_ANSWER: the program does not wait for one
  */
-#define UCMA_NO_ANSWER 1
 int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
 		 size_t *out_bytes);
 
