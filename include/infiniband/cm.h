@@ -3,7 +3,7 @@
  * libibcm: communication management (IBA v1 chapter 12) by programs, without the RDMA CM. They connect queue
  * pairs by service ids and paths, and resolve service ids to datagram queue pairs.
  *
- * rdma-core had this library until version 17, and OFED had it before. Programs that were compiled and linked with
+ * rdma-core had this library until version 16, and OFED had it before. Programs that were compiled and linked with
  * it run with this one: names, layouts and symbol versions (IBCM_1.0) are the same. The messages, states
  * and events are those of the midlayer's CM.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The commands of /dev/infiniband/ucmN, by which programs used the communication manager (IBA v1
- * chapter 12) without the RDMA CM. Linux had this interface from 2.6.13 to 5.1, its last version was 5,
+ * chapter 12) without the RDMA CM. Linux had this interface from 2.6.13 on, and has removed it; its last version was 5,
  * and no distribution has its header <rdma/ib_user_cm.h> any more. The names and layouts are those of that
  * header, since programs and the library libibcm were compiled for them.
  *

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""libibcm.so.1 against rdma-core 17's, which no distribution has any more: symbols, version, soname, and what a program
+"""libibcm.so.1 against rdma-core 16's, which no distribution has any more: symbols, version, soname, and what a program
 sees of it where there is no fabric."""
 import os
 import re

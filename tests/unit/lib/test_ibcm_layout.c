@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Where programs that were compiled with rdma-core 17's <infiniband/cm.h>, and libraries that were compiled with Linux'
+ * Where programs that were compiled with rdma-core 16's <infiniband/cm.h>, and libraries that were compiled with Linux'
  * <rdma/ib_user_cm.h>, look inside these structs, on processors of 64 bits.
  */
 #include "../test.h"
