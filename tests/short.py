@@ -46,6 +46,7 @@ SHORT = {
         "test_diags": ["test_smpquery", "test_perfquery_attributes"],
         "test_cli": ["test_killed_softib_leaves_nothing"],
         "test_rdma_cm": [],
+        "test_ibcm": [],
         "test_nodes": ["test_names_and_addresses[self]", "test_nodes_that_ran_nothing_yet_are_reached"],
     },
     "thread": {

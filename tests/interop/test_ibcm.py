@@ -10,6 +10,7 @@ from interop.fabric import BUILD, SOFTIB, TIMEOUT, kill, link_local, wait_until
 from interop.test_bad_input import node_lid
 from interop.test_cm_steps import take
 from interop.test_rdma_cm import SERVER_IP, cm_ids
+from interop.test_trace import Trace, in_order
 
 CALLS, SIDE = (BUILD / "tests/programs" / program for program in ("ibcm_calls", "ibcm_side"))
 PARTS = ["connected", "rejected", "withdrawn", "established by data", "alternate path", "resolved", "nobody listens",
@@ -120,6 +121,22 @@ def test_beside_the_rdma_cm(pair):
     for node in "n1", "n2":
         expect_ids(pair, node, 0)
 
+
+
+def test_traced(pair):
+    """The messages and states of its ids are those of the CM."""
+    trace = Trace(pair, "n2", "--modules", "cm")
+    server = start_server(pair, "received")
+    client = start_client(pair, "disconnected")
+    take(client, "disconnected")
+    events = trace.events()
+    in_order(events, *({"event": event, key: value} for event, key, value in (
+        ("cm_send", "message", "REQ"), ("cm_receive", "message", "REP"), ("cm_send", "message", "RTU"),
+        ("cm_state", "to", "ESTABLISHED"), ("cm_send", "message", "DREQ"), ("cm_receive", "message", "DREP"))))
+    for side in client, server:
+        kill(side)
+    for node in "n1", "n2":
+        expect_ids(pair, node, 0)
 
 
 def test_files(pair):
