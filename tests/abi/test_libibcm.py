@@ -44,7 +44,8 @@ def test_header_compiles_alone(tmp_path):
 def test_without_a_fabric():
     code = ("import ctypes, os; l = ctypes.CDLL('libibcm.so.1', use_errno=True); "
             "l.ib_cm_open_device.restype = ctypes.c_void_p; "
-            "print(l.ib_cm_open_device(bytes(1000)), os.strerror(ctypes.get_errno()))")
+            "device = ctypes.create_string_buffer(1000); context = (ctypes.c_void_p * 100)(ctypes.addressof(device)); "
+            "print(l.ib_cm_open_device(context), os.strerror(ctypes.get_errno()))")
     env = {k: v for k, v in os.environ.items() if not k.startswith("SOFTIB_")}
     done = subprocess.run(["/usr/bin/python3", "-c", code], capture_output=True, text=True, check=True,
                           env={**env, "LD_LIBRARY_PATH": str(BUILD.resolve() / "lib")})
