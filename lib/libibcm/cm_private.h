@@ -27,6 +27,8 @@ struct cm_device {
 	struct ib_cm_device ib;
 	int control;
 	pthread_mutex_t lock; /* one command at a time on @control */
+	/* The id of a request is in @requests before its next event is converted. Taken before the other locks */
+	pthread_mutex_t events_lock;
 	pthread_mutex_t requests_lock;
 	/* --- protected by requests_lock --- */
 	struct list_head requests; /* struct cm_id of requests, whose events have no name before the REP */

@@ -59,6 +59,7 @@ struct ib_cm_device *ib_cm_open_device(struct ibv_context *device_context)
 	device->ib.fd = fd;
 	device->control = control;
 	pthread_mutex_init(&device->lock, NULL);
+	pthread_mutex_init(&device->events_lock, NULL);
 	pthread_mutex_init(&device->requests_lock, NULL);
 	INIT_LIST_HEAD(&device->requests);
 	return &device->ib;
@@ -71,6 +72,7 @@ void ib_cm_close_device(struct ib_cm_device *ib_device)
 	close(device->control);
 	close(device->ib.fd);
 	pthread_mutex_destroy(&device->lock);
+	pthread_mutex_destroy(&device->events_lock);
 	pthread_mutex_destroy(&device->requests_lock);
 	free(device);
 }

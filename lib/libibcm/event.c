@@ -241,10 +241,24 @@ static int convert(struct ib_cm_device *device, struct response *from, struct cm
 	return 0;
 }
 
+/* Return: as ask() and convert() */
+static int take(struct ib_cm_device *device, struct cm_event *taken)
+{
+	struct cm_device *private = cm_device_of(device);
+	struct response response;
+	int ret;
+
+	pthread_mutex_lock(&private->events_lock);
+	ret = ask(device, &response);
+	if (!ret)
+		ret = convert(device, &response, taken);
+	pthread_mutex_unlock(&private->events_lock);
+	return ret;
+}
+
 int ib_cm_get_event(struct ib_cm_device *device, struct ib_cm_event **event)
 {
 	struct cm_event *taken = event ? calloc(1, sizeof(*taken)) : NULL;
-	struct response response;
 	char byte;
 	int ret;
 
@@ -254,13 +268,11 @@ int ib_cm_get_event(struct ib_cm_device *device, struct ib_cm_event **event)
 		ssize_t n = abi_receive_news(device->fd, &byte, sizeof(byte));
 
 		if (n < 0) {
-			free(taken);
-			return cm_result(n);
+			ret = (int)n;
+			break;
 		}
-		ret = ask(device, &response);
+		ret = take(device, taken);
 	} while (ret == -EAGAIN);
-	if (!ret)
-		ret = convert(device, &response, taken);
 	if (ret)
 		free(taken);
 	else
