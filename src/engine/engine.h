@@ -526,13 +526,20 @@ int eng_post_recv(struct eng_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 int eng_qp_attach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);
 int eng_qp_detach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);
 
-/** eng_port_accepts_pkey() - does a P_Key in the table of @port match @pkey (10.9.3)? */
+/** eng_port_find_pkey() - Return: the index of the first P_Key in the table of @port that matches
+ *  @pkey (10.9.3); -1: none does */
+static inline int eng_port_find_pkey(const struct abi_devport *port, uint16_t pkey)
+{
+	for (int i = 0; i < ABI_PKEYS; i++)
+		if (wire_pkeys_match(port->pkey[i], pkey))
+			return i;
+	return -1;
+}
+
+/** eng_port_accepts_pkey() - does a P_Key in the table of @port match @pkey? */
 static inline bool eng_port_accepts_pkey(const struct abi_devport *port, uint16_t pkey)
 {
-	for (unsigned i = 0; i < ABI_PKEYS; i++)
-		if (wire_pkeys_match(port->pkey[i], pkey))
-			return true;
-	return false;
+	return eng_port_find_pkey(port, pkey) >= 0;
 }
 
 /** struct eng_stats - packets that were dropped, by reason */

@@ -24,6 +24,19 @@ static unsigned port_of(const struct engine *e, const struct wire_packet *pkt)
 	return 1;
 }
 
+/* C9-34: any key of the port. A GSI QP has no P_Key of its own: its index is that of the message at hand, which
+ * the completion reports, as it is that of the request when it sends (hca/post.c). */
+static bool gsi_takes_pkey(struct eng_qp *qp, uint16_t pkey)
+{
+	const int index = eng_port_find_pkey(eng_port(qp->engine, qp->init.port_num), pkey);
+
+	if (index < 0)
+		return false;
+	tp_qp_attr(qp->tp)->pkey_index = (uint16_t)index;
+	eng_find_pkey(qp);
+	return true;
+}
+
 bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey)
 {
 	const struct tp_attr *attr = tp_qp_attr(qp->tp);
@@ -31,8 +44,8 @@ bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey)
 	switch (qp->init.qpn) {
 	case 0: /* C9-33: not checked */
 		return true;
-	case 1: /* C9-34: any key of the port */
-		return eng_port_accepts_pkey(eng_port(qp->engine, qp->init.port_num), pkey);
+	case 1:
+		return gsi_takes_pkey(qp, pkey);
 	default:
 		eng_refresh_pkey(qp);
 		return wire_pkeys_match(attr->pkey, pkey);

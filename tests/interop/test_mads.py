@@ -2,10 +2,11 @@
 """The MAD layer under programs that no one here wrote: long messages, agents
 of programs that die, IsSM."""
 import re
+from pathlib import Path
 
 import pytest
 
-from interop.fabric import DATA, Fabric
+from interop.fabric import DATA, Fabric, wait_until
 
 LARGE = DATA / "topologies/ndr-40-switches-582-cas.ibnetdiscover"
 
@@ -95,3 +96,34 @@ def test_osmtest_finds_what_it_wrote():
             out = fabric.run("n1", "env", env, "osmtest", "-f", flow, "-i", inventory,
                              "-l", fabric.home / "osmtest.log")
             assert "PASS" in out
+
+
+def test_a_mad_goes_in_the_partition_of_its_index(tmp_path):
+    """n1 and n2 share a partition beside the default one, n3 is in no other."""
+    side = Path(__file__).with_name("umad_side.py")
+    with Fabric("star:3", sm="none") as fabric:
+        guid = [fabric.run(f"n{n}", "ibstat", "-p").strip() for n in (1, 2)]
+        config = tmp_path / "partitions.conf"
+        config.write_text("Default=0x7fff: ALL=full;\n"
+                          f"Other=0x1234: {guid[0]}=full, {guid[1]}=full;\n")
+        fabric.start("n1", "opensm", "-P", config, "-f", tmp_path / "log")
+        fabric.softib("wait", "--fabric", "t")
+        wait_until(lambda: "0x9234" in fabric.run("n2", "smpquery", "-D", "pkeys", "0"), "partitions")
+
+        def index(node, pkey):
+            keys = fabric.run(node, "sh", "-c", "cat /sys/class/infiniband/softib0/ports/1/pkeys/?").split()
+            return keys.index(pkey)
+
+        def ask(node, at):
+            return fabric.run("n1", "python3", side, "ask", lid(fabric, node), at).strip()
+
+        servers = {node: fabric.start(node, "python3", side, "serve") for node in ("n2", "n3")}
+        assert all(server.stdout.readline() == "ready\n" for server in servers.values())
+        for pkey in ("0xffff", "0x9234"):
+            at = index("n1", pkey)
+            assert ask("n2", at) == f"answered by {at}"
+            assert servers["n2"].stdout.readline() == f"{index('n2', pkey)}\n"
+        assert ask("n3", index("n1", "0xffff")) == f"answered by {index('n1', '0xffff')}"
+        assert ask("n3", index("n1", "0x9234")) == "ETIMEDOUT"
+        assert ask("n2", 5) == "ETIMEDOUT"  # the entry is empty, so nobody is in its partition
+        assert ask("n2", 1000) == "EINVAL"  # the table ends before

@@ -67,21 +67,28 @@ static void rdma_write_and_read_move_bytes(void **state)
 	assert_memory_equal(w->a.memory, w->b.memory + 100, 3000);
 }
 
+/* a datagram from a to b */
+static void send_datagram(struct world *w, uint32_t bytes)
+{
+	struct tp_av av = {.dlid = 2, .port_num = 1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+
+	wr.wr.ud.ah = (void *)&av;
+	wr.wr.ud.remote_qpn = 0x22;
+	wr.wr.ud.remote_qkey = 0x1234;
+	assert_int_equal(send(&w->a, wr, bytes), 0);
+	run(w);
+}
+
 static void ud_prepends_room_for_the_grh(void **state)
 {
 	struct world *w = *state;
-	struct tp_av av = {.dlid = 2, .port_num = 1};
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct ibv_wc wc;
 
 	connect(w, IBV_QPT_UD);
 	fill(&w->a, 64);
 	recv_into(&w->b, 1, 0, 200);
-	wr.wr.ud.ah = (void *)&av;
-	wr.wr.ud.remote_qpn = 0x22;
-	wr.wr.ud.remote_qkey = 0x1234;
-	assert_int_equal(send(&w->a, wr, 64), 0);
-	run(w);
+	send_datagram(w, 64);
 	wc = take(&w->b);
 	assert_int_equal(wc.byte_len, 104);
 	assert_int_equal(wc.src_qp, 0x11);
@@ -141,6 +148,30 @@ static void foreign_pkey_is_dropped(void **state)
 	expect_empty(&w->b);
 	eng_stats(w->b.engine, &stats);
 	assert_int_equal(stats.rx_bad_pkey, 1);
+}
+
+/* what QP1 of b receives */
+static void send_to_gsi(struct world *w)
+{
+	recv_into(&w->b, 1, 0, 128);
+	w->b.qp->init.qpn = 1;
+	send_datagram(w, 8);
+	w->b.qp->init.qpn = 0x22;
+}
+
+/* C9-34. The completion says by which of the port's keys the message came. */
+static void a_gsi_qp_receives_by_any_key_of_the_port(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_UD);
+	w->b.page->port[0].pkey[0] = 0x8001;
+	w->b.page->port[0].pkey[3] = PKEY;
+	send_to_gsi(w);
+	assert_int_equal(take(&w->b).pkey_index, 3);
+	w->b.page->port[0].pkey[3] = 0x8002;
+	send_to_gsi(w);
+	expect_empty(&w->b);
 }
 
 static void two_limited_members_do_not_talk(void **state)
@@ -856,6 +887,7 @@ int main(void)
 		CASE(rkey_of_another_pd_is_refused),
 		CASE(bounds_are_exact),
 		CASE(foreign_pkey_is_dropped),
+		CASE(a_gsi_qp_receives_by_any_key_of_the_port),
 		CASE(two_limited_members_do_not_talk),
 		CASE(garbage_is_counted_not_believed),
 		CASE(silent_peer_ends_in_retry_exceeded),
