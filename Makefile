@@ -40,9 +40,9 @@ check-conformance: tests
 check-modes: tests
 	@tests/modes.py --build $(BUILD)
 
-# The interop tests on adapters that raise no interrupt.
+# The interop tests on adapters that raise no interrupt; SHORT=1: those of tests/short.py.
 check-polled: tests
-	@tests/run --build $(BUILD) --interop --polled
+	@tests/run --build $(BUILD) --interop --polled $(if $(SHORT),--short)
 
 # Rules of order and visibility on real cores, for a while, in each mode.
 check-stress: tests

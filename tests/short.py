@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What continuous integration runs of the interop tests under sanitizers
-(`make check-asan SHORT=1`): of each family of programs, and of each part of
+(`make check-asan SHORT=1`), and on adapters without interrupts (`make
+check-polled SHORT=1`): of each family of programs, and of each part of
 ours that they reach, cases that are soon over. No case: the whole file; a name
 without [...]: all its cases. A name that no longer exists fails the run.
 """
@@ -65,6 +66,23 @@ SHORT = {
         "test_mads": ["test_two_servers_of_one_class_on_a_port[softib-sm]"],
         "test_managers": ["test_opensm_brings_a_pair_up"],
     },
+    "polled": {
+        "test_pingpong": ["test_pingpong", "test_xsrq_pingpong", "test_asyncwatch_sees_the_link"],
+        "test_perftest": [
+            "test_transport[ib_send_lat-RC]", "test_transport[ib_send_lat-UD]",
+            "test_transport[ib_read_lat-RC]", "test_events[ib_send_lat-RC]"],
+        "test_faults": ["test_rc_loses_nothing", "test_mads_are_lost_by_class"],
+        "test_errors": ["test_hot_unplug_under_umad"],
+        "test_mads": ["test_every_node_may_ask_the_sa[softib-sm]"],
+        "test_managers": ["test_opensm_brings_a_pair_up"],
+        "test_diags": ["test_smpquery", "test_perfquery_attributes"],
+        "test_rdma_cm": ["test_rping", "test_messages", "test_multicast", "test_queries_are_listed"],
+        "test_ibcm": [],
+        "test_modules": [],
+        "test_ipoib": ["test_ping_of_all_sizes", "test_iperf3"],
+        "test_sdp": ["test_stream", "test_events"],
+        "test_srp": ["test_an_initiator_finds_nothing_wrong", "test_units_come_and_go"],
+    },
 }
 
 # where libibverbs' threads run, so ThreadSanitizer has something to see
@@ -78,7 +96,7 @@ def threaded():
 
 
 def cases(kinds):
-    """What pytest takes on its command line, for a build with these sanitizers."""
+    """What pytest takes on its command line. @kinds: the sanitizers of the build, or "polled"."""
     for kind in sorted(kinds & set(SHORT)):
         for file, names in SHORT[kind].items():
             path = f"tests/interop/{file}.py"
