@@ -330,14 +330,19 @@ static bool give_up(struct engine *e, struct eng_qp *qp)
 	       tp_qp_transmit_segment(qp->tp, &out, ABI_SEGMENT_BYTES, e->now);
 }
 
-bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *full)
+bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *over)
 {
+	uint32_t left = ENG_TX_BYTES;
 	struct tp_packet_out out;
 	bool sent = false;
 
 	while (budget-- && tp_wants_transmit(qp->tp)) {
 		uint32_t bytes;
 
+		if (unlikely(!left)) {
+			*over = true;
+			break;
+		}
 		if (likely(eng_lane_ack(e, qp))) {
 			sent = true;
 			continue;
@@ -346,12 +351,13 @@ bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *f
 			break;
 		bytes = room(qp);
 		if (unlikely(!bytes)) {
-			*full = true;
+			*over = true;
 			return give_up(e, qp) || sent;
 		}
 		if (!tp_qp_transmit_segment(qp->tp, &out, bytes, e->now))
 			break;
 		put_record(e, qp, &out);
+		left -= MIN(left, out.hdr.payload_bytes);
 		sent = true;
 	}
 	return sent;

@@ -12,6 +12,7 @@
 
 #define ENG_RX_BUDGET 64  /* packets, and records of each lane, that are received in a turn */
 #define ENG_TX_BUDGET 32  /* packets a QP may send before the next QP's turn */
+#define ENG_TX_BYTES (512u << 10) /* ... and bytes of payload by its lane */
 #define ENG_PORTS_MAX 255
 /* Reading the clock costs as much as an empty poll, so only every 64th poll reads it. */
 #define ENG_POLLS_PER_CLOCK 64
@@ -698,8 +699,8 @@ static inline size_t eng_ext_decode(const uint8_t *from, uint32_t flags, struct 
 /** eng_lane_medium() - does @qp's next packet leave by a lane or through softibd? */
 enum eng_medium eng_lane_medium(struct engine *e, struct eng_qp *qp);
 /** eng_lane_send() - transmit for @qp by its lane, up to @budget records. Return: true when it
- *  sent something; *@full: there was no room for the rest */
-bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *full);
+ *  sent something; *@over: no more now, since there is no room or others have their turn */
+bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *over);
 /** eng_lane_ack() - send a standalone ACK of @qp, if that is the next packet and its lane has room.
  *  Return: false: nothing has changed */
 bool eng_lane_ack(struct engine *e, struct eng_qp *qp);

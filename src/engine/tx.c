@@ -162,12 +162,12 @@ static bool send_packet(struct engine *e, struct eng_qp *qp, struct tp_packet_ou
 static bool send_one(struct engine *e, struct eng_qp *qp, bool *sent)
 {
 	struct tp_packet_out out;
-	bool full = false;
+	bool over = false;
 
 	switch (eng_lane_medium(e, qp)) {
 	case ENG_BY_LANE:
-		*sent |= eng_lane_send(e, qp, ENG_TX_BUDGET, &full);
-		return !full;
+		*sent |= eng_lane_send(e, qp, ENG_TX_BUDGET, &over);
+		return !over;
 	case ENG_BY_PACKETS:
 		if (unlikely(qp->is_paced) && eng_pace_waits(qp))
 			return false;

@@ -453,6 +453,42 @@ static void bulk_goes_round_and_is_full(void **state)
 	part(j);
 }
 
+/* Bytes that have waited for room leave in several turns, so that a poll is not long and others
+ * have theirs between. */
+static void a_turn_of_a_lane_is_bounded(void **state)
+{
+	const uint32_t bytes = 50000, n = 24;
+	struct joined *j = join();
+	struct abi_lane_tx *tx = &j->out[0].tx;
+	unsigned turns = 0;
+
+	tx->wants_wide = true;
+	tx->bulk_bytes = ABI_LANE_BULK;
+	tx->bulk_head = tx->bulk_tail - tx->bulk_bytes; /* there is no room */
+	fill(&j->w->a, bytes);
+	for (unsigned i = 0; i < n; i++) {
+		recv_into(&j->w->b, i, 0, bytes);
+		send(&j->w->a,
+		     (struct ibv_send_wr){.wr_id = i, .opcode = IBV_WR_SEND,
+					  .send_flags = IBV_SEND_SIGNALED}, bytes);
+	}
+	assert_int_equal(tx->tail, 0);
+	tx->bulk_head = tx->bulk_tail;
+	for (; tx->tail < n; turns++) {
+		uint32_t before = tx->bulk_tail;
+
+		eng_tick(j->w->a.engine);
+		assert_in_range(tx->bulk_tail - before, 1, ENG_TX_BYTES + ABI_SEGMENT_BYTES);
+	}
+	assert_true(turns >= 2);
+	run(j->w);
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(take(&j->w->a).wr_id, i);
+		assert_int_equal(take(&j->w->b).byte_len, bytes);
+	}
+	part(j);
+}
+
 static void a_bad_request_is_refused_behind_good_ones(void **state)
 {
 	struct joined *j = join();
@@ -759,6 +795,7 @@ int main(void)
 		cmocka_unit_test(a_datagram_without_a_way_is_refused),
 		cmocka_unit_test(a_payload_is_split_where_that_saves_a_line),
 		cmocka_unit_test(bulk_goes_round_and_is_full),
+		cmocka_unit_test(a_turn_of_a_lane_is_bounded),
 		cmocka_unit_test(a_bad_request_is_refused_behind_good_ones),
 		cmocka_unit_test(all_of_a_list_or_nothing),
 		cmocka_unit_test(a_foreign_key_is_a_local_error),
