@@ -223,15 +223,16 @@ static inline void copy_stream(void *to, const void *from, size_t len)
 }
 
 /**
- * enum copy_kernel - ways to copy much, none of which is the fastest one everywhere
- * @COPY_LIBC:   memcpy(), which chooses by the length and the processor's name
+ * enum copy_kernel - ways to copy much, none of which is the fastest one everywhere. The
+ * first one is in use until it has been compared with the others (engine/lane_copy.c, put.c)
  * @COPY_VECTOR: loads and stores of 32 bytes, or of 16, that ask ahead for their source
+ * @COPY_LIBC:   memcpy(), which chooses by the length and the processor's name
  * @COPY_MOVSB:  `rep movsb`: begins slowly, fetches no line that it overwrites, and collapses
  *               on some processors for some low address bits of source and destination
  * @COPY_PAST:   past the caches
  */
 #ifdef __SSE2__
-enum copy_kernel { COPY_LIBC, COPY_VECTOR, COPY_MOVSB, COPY_PAST, COPY_KERNELS };
+enum copy_kernel { COPY_VECTOR, COPY_LIBC, COPY_MOVSB, COPY_PAST, COPY_KERNELS };
 
 typedef char copy_v32 __attribute__((vector_size(32), aligned(1), may_alias));
 

@@ -44,6 +44,7 @@ struct eng_copy {
 	/* the current method: number of a copy kernel, plus COPY_KERNELS for a wide ring */
 	uint8_t method;
 	uint8_t num_methods; /* 0: the lane has carried too little to compare methods */
+	uint8_t margin;	     /* another method is better if it saves 1/margin of the cost */
 	uint8_t best, last_tried, to_try;
 	bool settles;	     /* the current span is not timed */
 	uint16_t spans;	     /* number of spans of which recent_ns is the shortest */

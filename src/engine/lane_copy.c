@@ -34,6 +34,8 @@
 #include "base/copy.h"
 #include "engine/private.h"
 
+/* Methods of nearly the same cost shall not alternate. */
+#define MARGIN	    16u
 #define SHORT_BYTES 8192u /* shorter payloads are copied by memcpy(), because latency counts */
 #define YOUNG_BYTES (8u << 20)
 #define SPAN_BYTES  (4u << 20) /* twice the widest ring, so that waits for room count */
@@ -76,15 +78,14 @@ static void try_one(struct eng_copy *c)
 	use(c, c->last_tried);
 }
 
-/* A method has to be better by 1/16, so that methods of nearly the same cost do not alternate. */
-static bool is_better(uint64_t ns, uint64_t than_ns)
+static bool is_better(const struct eng_copy *c, uint64_t ns, uint64_t than_ns)
 {
-	return ns < than_ns - than_ns / 16;
+	return ns < than_ns - than_ns / c->margin;
 }
 
 static void end_trial(struct eng_copy *c)
 {
-	bool better = is_better(c->recent_ns, c->best_ns), all = !c->rested;
+	bool better = is_better(c, c->recent_ns, c->best_ns), all = !c->rested;
 
 	if (better) {
 		c->best = c->method;
@@ -117,9 +118,9 @@ static void rest(struct eng_copy *c)
 		try_one(c);
 }
 
-void eng_copy_init(struct eng_copy *c, unsigned num_methods)
+void eng_copy_init(struct eng_copy *c, unsigned num_methods, unsigned margin)
 {
-	*c = (struct eng_copy){.num_methods = (uint8_t)num_methods};
+	*c = (struct eng_copy){.num_methods = (uint8_t)num_methods, .margin = (uint8_t)margin};
 	if (c->num_methods > 1)
 		try_all(c);
 }
@@ -152,7 +153,7 @@ void eng_copy_span(struct engine *e, struct eng_lane_out *lane)
 			lane->wide = &e->wide_lanes;
 			e->wide_lanes++;
 		}
-		eng_copy_init(c, lane->wide ? ENG_COPY_METHODS : COPY_KERNELS);
+		eng_copy_init(c, lane->wide ? ENG_COPY_METHODS : COPY_KERNELS, MARGIN);
 	}
 	lane->tx.wants_wide = is_wide(c);
 	c->since = now;

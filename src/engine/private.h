@@ -863,8 +863,9 @@ int eng_qp_set(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask, bool
 void eng_copy(const struct eng_copy *copy, uint8_t *to, const uint8_t *from, uint32_t len);
 /** eng_copy_begin() - initialise the copies of a new lane */
 void eng_copy_begin(struct eng_copy *copy);
-/** eng_copy_init() - begin to compare the first @num_methods copy methods */
-void eng_copy_init(struct eng_copy *copy, unsigned num_methods);
+/** eng_copy_init() - begin to compare the first @num_methods copy methods
+ *  @margin: another method is better if it saves 1/@margin of the cost */
+void eng_copy_init(struct eng_copy *copy, unsigned num_methods, unsigned margin);
 /** eng_copy_note() - a span, all of which was copied by the current method, took @ns: choose the
  *  method of the next span */
 void eng_copy_note(struct eng_copy *copy, uint64_t ns);

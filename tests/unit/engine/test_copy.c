@@ -58,7 +58,7 @@ static void the_cheapest_way_is_in_use(void **state)
 
 		all_cost(cost_ns, 1000);
 		cost_ns[method] = 500;
-		eng_copy_init(&c, ENG_COPY_METHODS);
+		eng_copy_init(&c, ENG_COPY_METHODS, 16);
 		carry(&c, 3 * ENG_COPY_METHODS, cost_ns, method); /* one settles, two count */
 		assert_int_equal(c.to_try, 0);
 		assert_int_equal(c.best, method);
@@ -72,7 +72,7 @@ static void who_is_made_slow_is_left(void **state)
 	uint64_t cost_ns[ENG_COPY_METHODS];
 	struct eng_copy c;
 
-	eng_copy_init(&c, ENG_COPY_METHODS);
+	eng_copy_init(&c, ENG_COPY_METHODS, 16);
 	for (unsigned n = 0; n < 3 * ENG_COPY_METHODS; n++) {
 		unsigned method = n % ENG_COPY_METHODS;
 
@@ -89,7 +89,7 @@ static void another_way_that_becomes_fast_is_found(void **state)
 	struct eng_copy c;
 
 	all_cost(cost_ns, 1000);
-	eng_copy_init(&c, ENG_COPY_METHODS);
+	eng_copy_init(&c, ENG_COPY_METHODS, 16);
 	carry(&c, SPANS, cost_ns, 0);
 	assert_int_equal(c.best, 0);
 	cost_ns[ENG_COPY_METHODS - 1] = 800;
@@ -105,7 +105,7 @@ static void interruptions_mislead_nobody(void **state)
 
 	all_cost(cost_ns, 1000);
 	cost_ns[1] = 700;
-	eng_copy_init(&c, ENG_COPY_METHODS);
+	eng_copy_init(&c, ENG_COPY_METHODS, 16);
 	for (unsigned n = 0; n < SPANS; n++)
 		eng_copy_note(&c, cost_ns[c.method] * (n % 3 ? 1 : 100));
 	assert_int_equal(c.best, 1);
@@ -119,7 +119,7 @@ static void who_may_not_widen_stays_narrow(void **state)
 	all_cost(cost_ns, 1);
 	for (unsigned i = 0; i < COPY_KERNELS; i++)
 		cost_ns[i] = 1000 - i;
-	eng_copy_init(&c, COPY_KERNELS);
+	eng_copy_init(&c, COPY_KERNELS, 16);
 	for (unsigned n = 0; n < SPANS; n++) {
 		eng_copy_note(&c, cost_ns[c.method]);
 		assert_true(c.method < COPY_KERNELS);
@@ -181,6 +181,22 @@ static void the_kernel_of_received_payloads_follows_the_clock(void **state)
 	free(to);
 }
 
+/* its own time is not all that a kernel costs */
+static void a_kernel_that_is_a_little_faster_is_not_chosen(void **state)
+{
+	uint8_t *from = calloc(1, ROOM), *to = malloc(ROOM);
+	struct engine *e = make_engine();
+
+	timed = eng_put_class(e, 4096);
+	for (unsigned k = 0; k < COPY_KERNELS; k++)
+		kernel_ns[k] = k ? 1000 : 1100;
+	receive_much(e, to, from, 4096);
+	assert_int_equal(timed->copy.best, 0);
+	eng_destroy(e);
+	free(from);
+	free(to);
+}
+
 /* whole by each kernel, in each class of lengths, and past the caches */
 static void received_payloads_are_whole(void **state)
 {
@@ -215,6 +231,7 @@ int main(void)
 		cmocka_unit_test(interruptions_mislead_nobody),
 		cmocka_unit_test(who_may_not_widen_stays_narrow),
 		cmocka_unit_test(the_kernel_of_received_payloads_follows_the_clock),
+		cmocka_unit_test(a_kernel_that_is_a_little_faster_is_not_chosen),
 		cmocka_unit_test(received_payloads_are_whole),
 	};
 
