@@ -31,6 +31,7 @@ struct ib_ucontext_work;
 struct ib_client;
 struct ib_pages;
 struct core_poll;
+struct client_data;
 
 /* --- objects --- */
 
@@ -585,7 +586,7 @@ struct ib_device {
 	bool registered;
 	struct list_head node;		   /* in the core's list */
 	struct list_head name_node;	   /* of those whose node_name has one hash */
-	struct list_head client_data_list; /* added clients, in their order */
+	struct client_data *client_data;   /* added clients, the last one first */
 	struct list_head event_handler_list;
 	struct list_head event_queue;	/* dispatched, not yet delivered */
 	struct list_head cq_pool;	/* struct ib_cq.pool_node */

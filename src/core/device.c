@@ -24,9 +24,10 @@ struct client_entry {
 	const struct ib_client *client;
 };
 
-/** struct client_data - @client was added to a device; @data belongs to the client */
+/** struct client_data - @client was added to a device; @data belongs to the client. Each device
+ *  has one for each client of the core, so a list of one pointer saves memory */
 struct client_data {
-	struct list_head node; /* in device->client_data_list, add order */
+	struct client_data *next; /* that was added before */
 	const struct ib_client *client;
 	void *data;
 };
@@ -72,7 +73,6 @@ struct ib_device *ib_alloc_device_(size_t size)
 		return NULL;
 	INIT_LIST_HEAD(&device->node);
 	INIT_LIST_HEAD(&device->name_node);
-	INIT_LIST_HEAD(&device->client_data_list);
 	INIT_LIST_HEAD(&device->event_handler_list);
 	INIT_LIST_HEAD(&device->event_queue);
 	INIT_LIST_HEAD(&device->cq_pool);
@@ -202,12 +202,21 @@ static int prepare(struct ib_device *device, const char *name)
 
 static struct client_data *find_data(struct ib_device *device, const struct ib_client *client)
 {
-	struct client_data *data;
+	struct client_data *data = device->client_data;
 
-	list_for_each_entry(data, &device->client_data_list, node)
-		if (data->client == client)
-			return data;
-	return NULL;
+	while (data && data->client != client)
+		data = data->next;
+	return data;
+}
+
+static void free_data(struct ib_device *device, struct client_data *data)
+{
+	struct client_data **link = &device->client_data;
+
+	while (*link != data)
+		link = &(*link)->next;
+	*link = data->next;
+	rt_free(data);
 }
 
 /* May @client be added to @device? A module's client only if they have the same node */
@@ -230,12 +239,10 @@ static void add_client(struct ib_device *device, const struct ib_client *client)
 
 	if (!data) /* no memory: the client is not added to this device */
 		return;
-	data->client = client;
-	list_add_tail(&data->node, &device->client_data_list);
-	if (call_add(device, client) < 0) {
-		list_del(&data->node);
-		rt_free(data);
-	}
+	*data = (struct client_data){.next = device->client_data, .client = client};
+	device->client_data = data;
+	if (call_add(device, client) < 0)
+		free_data(device, data);
 }
 
 static void remove_client(struct ib_device *device, struct client_data *data)
@@ -246,8 +253,7 @@ static void remove_client(struct ib_device *device, struct client_data *data)
 		client->module->remove(client, device, data->data);
 	else if (client->remove)
 		client->remove(device, data->data);
-	list_del(&data->node);
-	rt_free(data);
+	free_data(device, data);
 }
 
 int ib_register_device(struct ib_device *device, const char *name)
@@ -278,9 +284,8 @@ void ib_unregister_device(struct ib_device *device)
 	if (!device->registered)
 		return;
 	device->registered = false; /* no context can be created any more */
-	while (!list_empty(&device->client_data_list))
-		remove_client(device, list_entry(device->client_data_list.prev,
-						 struct client_data, node));
+	while (device->client_data)
+		remove_client(device, device->client_data);
 	list_del(&device->node);
 	list_del(&device->name_node);
 	core_poll_destroy(device);
