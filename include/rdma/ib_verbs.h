@@ -596,8 +596,8 @@ struct ib_device {
 	u32 reserved_qps; /* that programs may create, beside those that they have created */
 	struct list_head ucontext_list;
 	struct list_head xrc_domains; /* struct ib_xrc_domain.node */
-	u32 last_xrc_domain;
 	struct core_poll *poll;
+	u32 last_xrc_domain;
 	u32 last_rdd; /* RD domains are compared by number; 0 is none */
 	struct ib_port_cache *cache; /* [phys_port_cnt], port 1 first */
 	struct rdma_restrack_root res;

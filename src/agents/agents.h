@@ -173,6 +173,12 @@ struct ag_port {
 	bool client_reregister;
 	uint16_t mkey_violations, pkey_violations, qkey_violations;
 	uint16_t max_credit_hint;
+	/* --- of @seldom, here where they fill a hole --- */
+	uint8_t op_counted; /* bit: of seldom->op those that a Set has begun */
+	/* a Set has begun a sample. Before that seldom->samples is not read: newer kernels count a page
+	 * that was only read, too, as memory of the process */
+	bool sampled;
+	/* --- PortInfo again --- */
 	uint32_t roundtrip_latency; /* 24 bits */
 	mono_t mkey_lease_end; /* MONO_NEVER: not counting down */
 
@@ -184,10 +190,6 @@ struct ag_port {
 	struct ag_vlarb_entry vlarb[2][AG_VLARB_ENTRIES];
 
 	struct ag_counters count;
-	uint8_t op_counted; /* bit: of seldom->op those that a Set has begun */
-	/* a Set has begun a sample. Before that seldom->samples is not read: newer kernels count a page
-	 * that was only read, too, as memory of the process */
-	bool sampled;
 	struct ag_seldom *seldom;
 };
 

@@ -47,7 +47,7 @@ struct eng_copy {
 	uint8_t margin;	     /* another method is better if it saves 1/margin of the cost */
 	uint8_t best, last_tried, to_try;
 	bool settles;	     /* the current span is not timed */
-	uint16_t spans;	     /* number of spans of which recent_ns is the shortest */
+	uint8_t spans;	     /* number of spans of which recent_ns is the shortest */
 	uint16_t rested, rest_spans; /* spans since the last trial, and until the next one */
 	uint64_t best_ns, recent_ns; /* duration of a span: by the best method, by the current method */
 	mono_t since;		     /* when the current span began */
