@@ -230,13 +230,13 @@ struct ag_switch {
 struct ag_node {
 	uint8_t kind; /* enum wire_node_type */
 	uint8_t num_ports;
+	bool trapped; /* there was a trap. Before that @trap is not read, as ag_port.sampled */
+	uint16_t device_id;
 	uint64_t guid, sys_guid;
 	uint32_t vendor_id, revision;
-	uint16_t device_id;
 	char desc[64]; /* not terminated when full */
 	uint64_t next_tid;
 	struct ag_trap *trap; /* [AG_TRAPS] */
-	bool trapped;	      /* there was a trap. Before that @trap is not read, as ag_port.sampled */
 	struct ag_switch *sw; /* NULL for a CA */
 	struct ag_port *port; /* [0..num_ports]; a CA leaves [0] unused */
 };
