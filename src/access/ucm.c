@@ -28,7 +28,7 @@ static struct ucm *ucm_of(const struct ucm_session *session)
 
 static struct list_head *bucket(const struct ucm_session *session, u32 number)
 {
-	return &ucm_of(session)->ids[number % BUCKETS];
+	return list_bucket(&ucm_of(session)->ids[number % BUCKETS]);
 }
 
 struct ucm_id *ucm_id_find(struct ucm_session *session, u32 number)
@@ -176,8 +176,6 @@ int ucm_create(struct rt *rt, const char *dir, struct ucm **out)
 	if (!ucm)
 		return -ENOMEM;
 	ucm->next_number = 1;
-	for (int i = 0; i < BUCKETS; i++)
-		INIT_LIST_HEAD(&ucm->ids[i]);
 	ret = devfiles_open(&ucm->files, rt, dir, "ucm", &ops, -1);
 	if (ret)
 		goto undo_alloc;

@@ -37,11 +37,16 @@ const struct ucma_page *ucma_page_of(const struct ucma_session *session)
 
 /* --- ids --- */
 
+static struct list_head *ids_of(const struct ucma_session *session, u32 number)
+{
+	return list_bucket(&ucma_of(session)->ids[number % BUCKETS]);
+}
+
 struct ucma_id *ucma_id_find(struct ucma_session *session, u32 number)
 {
 	struct ucma_id *id;
 
-	list_for_each_entry(id, &ucma_of(session)->ids[number % BUCKETS], hash_node)
+	list_for_each_entry(id, ids_of(session, number), hash_node)
 		if (id->number == number && id->session == session)
 			return id;
 	return NULL;
@@ -54,7 +59,7 @@ u32 ucma_next_number(struct ucma_session *session)
 
 struct list_head *ucma_mcasts(const struct ucma_session *session, u32 number)
 {
-	return &ucma_of(session)->mcasts[number % BUCKETS];
+	return list_bucket(&ucma_of(session)->mcasts[number % BUCKETS]);
 }
 
 /* Return: an id in no list, which counts as one of the session's; NULL */
@@ -93,7 +98,7 @@ static void show(struct ucma_id *id, u64 uid)
 {
 	id->uid = uid;
 	list_add_tail(&id->node, &id->session->ids);
-	list_add_tail(&id->hash_node, &ucma_of(id->session)->ids[id->number % BUCKETS]);
+	list_add_tail(&id->hash_node, ids_of(id->session, id->number));
 }
 
 struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid)
@@ -151,7 +156,7 @@ struct ucma_id *ucma_id_of_process(struct ucma_session *session, u32 number)
 {
 	struct ucma_id *id;
 
-	list_for_each_entry(id, &ucma_of(session)->ids[number % BUCKETS], hash_node)
+	list_for_each_entry(id, ids_of(session, number), hash_node)
 		if (id->number == number &&
 		    (id->session == session ||
 		     (session->file.pid && id->session->file.pid == session->file.pid)))
@@ -263,10 +268,6 @@ int ucma_create(struct rt *rt, const char *dir, struct ucma **out)
 	if (!ucma)
 		return -ENOMEM;
 	ucma->next_number = 1;
-	for (int i = 0; i < BUCKETS; i++) {
-		INIT_LIST_HEAD(&ucma->ids[i]);
-		INIT_LIST_HEAD(&ucma->mcasts[i]);
-	}
 	ret = ucma_page_create(&ucma->page, rt);
 	if (ret)
 		goto undo_alloc;

@@ -20,6 +20,15 @@ static inline void INIT_LIST_HEAD(struct list_head *l)
 	l->next = l->prev = l;
 }
 
+/** list_bucket() - Return: @head, of a hash table that began zeroed: a page of it costs no memory until one of
+ *  its buckets is used */
+static inline struct list_head *list_bucket(struct list_head *head)
+{
+	if (!head->next)
+		INIT_LIST_HEAD(head);
+	return head;
+}
+
 static inline bool list_empty(const struct list_head *l)
 {
 	return l->next == l;

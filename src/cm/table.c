@@ -6,16 +6,13 @@
 #include "cm/private.h"
 
 /* Most numbers are assigned one after the other, and so are their buckets: the connections of a program
- * touch few pages of a large table. A bucket is zero until it is used.
+ * touch few pages of a large table.
  * @ca_guid: whose number it is; 0: this CM's */
 static struct list_head *bucket(struct list_head *table, uint64_t ca_guid, uint64_t number)
 {
 	uint64_t start = ca_guid * 0x9e3779b97f4a7c15ull >> 32;
-	struct list_head *head = &table[(start + number) % CM_BUCKETS];
 
-	if (!head->next)
-		INIT_LIST_HEAD(head);
-	return head;
+	return list_bucket(&table[(start + number) % CM_BUCKETS]);
 }
 
 /* --- by communication id --- */

@@ -180,15 +180,10 @@ __be64 rcm_service_id(enum rdma_ucm_port_space ps, const struct sockaddr_storage
 static struct list_head *bound_ids(const struct rcm_id *id, __be64 service_id)
 {
 	u64 at = be64_to_cpu(service_id);
-	struct list_head *bucket;
 
 	for (const char *c = id->node_name; *c; c++)
 		at = at * 31 + (u8)*c;
-	bucket = &core_fabric_of(id->rt)->rcm_bound[at % RCM_PORT_BUCKETS];
-
-	if (!bucket->next)
-		INIT_LIST_HEAD(bucket);
-	return bucket;
+	return list_bucket(&core_fabric_of(id->rt)->rcm_bound[at % RCM_PORT_BUCKETS]);
 }
 
 /* Is there an address to which both are bound? @id and @other have the same port. */

@@ -24,11 +24,7 @@ static int last_id;
 
 static struct list_head *bucket(int id)
 {
-	struct list_head *head = &by_id[(unsigned int)id % ID_BUCKETS];
-
-	if (!head->next)
-		INIT_LIST_HEAD(head);
-	return head;
+	return list_bucket(&by_id[(unsigned int)id % ID_BUCKETS]);
 }
 
 static void enlist(struct ib_sa_query *query, struct ib_sa_client *client)
