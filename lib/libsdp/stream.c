@@ -220,7 +220,7 @@ static int wait_for_room(struct call *c)
 		errno = EAGAIN;
 		return -1;
 	}
-	atomic_store(&c->half->writer_sleeps, 1);
+	abi_sdp_will_sleep(&c->half->writer_sleeps);
 	if (is_full(c) && !abi_sdp_sleep(&c->half->writer_sleeps, 1, ms)) {
 		errno = EINTR;
 		return -1;
@@ -437,7 +437,7 @@ static ssize_t wait_in_turns(struct call *c)
 		if (n >= 0 || errno != EAGAIN)
 			return n;
 		ms = nap_ms(c, SO_RCVTIMEO);
-		atomic_store(&c->half->reader_sleeps, 1);
+		abi_sdp_will_sleep(&c->half->reader_sleeps);
 		n = read_what_is_there(c, true);
 		if (n >= 0 || errno != EAGAIN || !ms)
 			return n;

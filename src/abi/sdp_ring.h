@@ -85,6 +85,14 @@ static inline bool abi_sdp_is_lease(uint32_t lease)
 
 /* --- sleeping --- */
 
+/** abi_sdp_will_sleep() - set *@flag. The caller looks once more, and sleeps if there is nothing. Either this look finds
+ *  what the other side has changed, or that side finds the flag: both have a full fence between (abi_sdp_wake()) */
+static inline void abi_sdp_will_sleep(_Atomic uint32_t *flag)
+{
+	atomic_store_explicit(flag, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
 /** abi_sdp_sleep() - while *@flag is @value, for at most @ms. Return: false: a signal */
 static inline bool abi_sdp_sleep(_Atomic uint32_t *flag, uint32_t value, unsigned int ms)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Lock-free code of the libraries on a processor that orders memory weakly (unit/engine/litmus.h):
- * a completion channel's driver and the events that come for it, and the table of libsdp's shared
- * memories.
+ * a completion channel's driver and the events that come for it, the table of libsdp's shared
+ * memories, and the ring of a flow of SDP.
  */
 #include "../test.h"
 
@@ -10,7 +10,12 @@
 
 #include "../../../lib/libibverbs/channel_driver.h"
 
+#include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static long futex(long number, ...);
+#define syscall futex /* the only ones here */
 #define munmap(at, bytes) ((void)(at))
 #define free(m) note_freed(m)
 static void note_freed(void *m);
@@ -161,12 +166,87 @@ static void memory_in_use_is_not_freed(void **state)
 	needs(&s, LITMUS_NO_FENCE);
 }
 
+/* --- the ring of a flow of SDP --- */
+
+#define VALUES 6u
+
+static struct abi_sdp_memory ring_memory;
+static struct abi_sdp_half *const half = &ring_memory.half[1]; /* the one that stands before the rings */
+static uint8_t *const ring = ring_memory.ring[0];
+
+/* The kernel compares with the newest value. */
+static long futex(long number, ...)
+{
+	const volatile uint32_t *flag;
+	va_list args;
+	int op;
+
+	va_start(args, number);
+	flag = va_arg(args, const volatile uint32_t *);
+	op = va_arg(args, int);
+	if (op == FUTEX_WAKE)
+		litmus_ring();
+	else if (*flag == va_arg(args, uint32_t))
+		litmus_sleep();
+	va_end(args);
+	return 0;
+}
+
+static void begin_ring(void)
+{
+	memset(&ring_memory, 0, sizeof(ring_memory));
+}
+
+/* as put() of libsdp's stream.c */
+static void write_values(void *arg)
+{
+	for (uint32_t n = 0; n < VALUES; n++) {
+		const uint32_t value = n + 1;
+
+		abi_sdp_put(half, ring, n * sizeof(value), &value, sizeof(value));
+		abi_sdp_wake(&half->reader_sleeps);
+	}
+}
+
+/* as get() and wait_in_turns() there */
+static void read_values(void *arg)
+{
+	uint64_t head = 0;
+	uint32_t value;
+
+	while (head < VALUES * sizeof(value)) {
+		if (!abi_sdp_used(half)) {
+			abi_sdp_will_sleep(&half->reader_sleeps);
+			if (!abi_sdp_used(half))
+				abi_sdp_sleep(&half->reader_sleeps, 1, ABI_SDP_NAP_MS);
+			continue;
+		}
+		abi_sdp_get(ring, head, &value, sizeof(value));
+		head += sizeof(value);
+		if (value != head / sizeof(value))
+			litmus_wrong("the bytes of a flow are not those that were written");
+		atomic_store_explicit(&half->head, head, memory_order_release);
+	}
+}
+
+static void a_reader_of_a_flow_is_woken_and_reads_what_was_written(void **state)
+{
+	static struct scene s = {&ring_memory.half[1], 0, begin_ring, write_values, read_values};
+
+	s.bytes = (size_t)(ring - (uint8_t *)half) + VALUES * sizeof(uint32_t);
+	holds(&s);
+	needs(&s, LITMUS_NO_RELEASE);
+	needs(&s, LITMUS_NO_ACQUIRE);
+	needs(&s, LITMUS_NO_FENCE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_driver_that_sleeps_is_woken),
 		cmocka_unit_test(an_event_is_shown_after_the_driver),
 		cmocka_unit_test(memory_in_use_is_not_freed),
+		cmocka_unit_test(a_reader_of_a_flow_is_woken_and_reads_what_was_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
