@@ -46,7 +46,12 @@ SHORT = {
             "test_softibd_is_killed[asleep]"],
         "test_diags": ["test_smpquery", "test_perfquery_attributes"],
         "test_cli": ["test_killed_softib_leaves_nothing"],
-        "test_rdma_cm": [],
+        "test_rdma_cm": [
+            "test_rping", "test_owners", "test_queries_are_listed", "test_ipv6", "test_messages",
+            "test_addresses_of_infiniband", "test_ten_thousand_connections", "test_synchronous_endpoints",
+            "test_any_transport", "test_steps_of_connections", "test_perftest[ib_atomic_lat -R]",
+            "test_loaded_later", "test_events_that_nobody_has_read", "test_nobody_listens", "test_redirected",
+            "test_unknown_addresses", "test_a_killed_server_is_a_disconnection"],
         "test_ibcm": [],
         "test_nodes": ["test_names_and_addresses[self]", "test_nodes_that_ran_nothing_yet_are_reached"],
     },
