@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Sessions of programs that have two sockets: opening, commands, the end. devfile.h says what they are for. */
 #include "access/devfile.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Events of a session: queued, sent to the program as messages, and kept until the program has taken them. */
 #include "access/event_queue.h"
 
 #include <sys/socket.h>

@@ -12,7 +12,7 @@
 
 #define ENG_RX_BUDGET 64  /* packets, and records of each lane, that are received in a turn */
 #define ENG_TX_BUDGET 32  /* packets a QP may send before the next QP's turn */
-#define ENG_TX_BYTES (512u << 10) /* ... and bytes of payload by its lane */
+#define ENG_TX_BYTES (512u << 10) /* bytes of payload a QP may send by its lane before the next QP's turn */
 #define ENG_PORTS_MAX 255
 /* Reading the clock costs as much as an empty poll, so only every 64th poll reads it. */
 #define ENG_POLLS_PER_CLOCK 64

@@ -24,8 +24,8 @@ static unsigned port_of(const struct engine *e, const struct wire_packet *pkt)
 	return 1;
 }
 
-/* C9-34: any key of the port. A GSI QP has no P_Key of its own: its index is that of the message at hand, which
- * the completion reports, as it is that of the request when it sends (hca/post.c). */
+/* C9-34: QP1 receives by any P_Key of its port, and has none of its own. Its P_Key index is therefore that of the
+ * packet that it receives, which the completion reports, or of the request that it sends (hca/post.c). */
 static bool gsi_takes_pkey(struct eng_qp *qp, uint16_t pkey)
 {
 	const int index = eng_port_find_pkey(eng_port(qp->engine, qp->init.port_num), pkey);

@@ -34,7 +34,7 @@ static bool adds_up(const context &all, size_t elements)
 	return true;
 }
 
-int main(int argc, char **argv)
+int main(int, char **argv)
 {
 	gloo::rendezvous::FileStore store(argv[3]);
 	auto all = std::make_shared<gloo::rendezvous::Context>(atoi(argv[1]), atoi(argv[2]));
@@ -49,5 +49,5 @@ int main(int argc, char **argv)
 		printf("%zu %s\n", elements, right ? "right" : "wrong");
 	}
 	fflush(stdout);
-	_exit(argc != 4);
+	_exit(0); /* without the destructors, which abort */
 }
