@@ -12,20 +12,12 @@ static void count(uint64_t counters[CM_NR_MESSAGES], uint16_t attr)
 	counters[attr - WIRE_CM_REQ]++;
 }
 
-static uint16_t attr_of(const uint8_t *mad)
-{
-	struct wire_mad header;
-
-	wire_mad_decode(mad, WIRE_MAD_BYTES, &header);
-	return header.attr_id;
-}
-
 int cm_transmit(struct cm *cm, const struct cm_conn *conn, const struct cm_route *route,
 		const uint8_t *mad)
 {
 	struct cm_trace trace = {CM_TRACE_SENT, conn, route, mad};
 
-	count(cm->stats.sent, attr_of(mad));
+	count(cm->stats.sent, wire_mad_attr_id(mad));
 	trace.error = cm->ops->send(cm, route, mad);
 	if (cm_traced(cm))
 		cm->ops->trace(cm, &trace);
@@ -41,7 +33,7 @@ static void transmit_again(struct cm_conn *conn, const uint8_t *mad)
 {
 	if (mad == conn->mad && !conn->sent)
 		return;
-	count(conn->cm->stats.retries, attr_of(mad));
+	count(conn->cm->stats.retries, wire_mad_attr_id(mad));
 	transmit(conn, mad);
 }
 
@@ -49,7 +41,7 @@ static void keep(struct cm_conn *conn, const uint8_t *mad, bool lap)
 {
 	memcpy(lap ? conn->lap_mad : conn->mad, mad, WIRE_MAD_BYTES);
 	if (!lap)
-		conn->sent = attr_of(mad);
+		conn->sent = wire_mad_attr_id(mad);
 }
 
 /* --- timers --- */
@@ -92,7 +84,7 @@ static void make_dreq(struct cm_conn *conn, uint8_t mad[WIRE_MAD_BYTES])
 	};
 
 	conn->tid = cm_new_tid(conn->cm);
-	cm_header(conn->cm, mad, WIRE_CM_DREQ, conn->tid);
+	cm_header(conn->cm, mad, WIRE_CM_DREQ, conn->tid, 0);
 	wire_cm_dreq_encode(&dreq, mad + WIRE_CM_DATA_OFFSET);
 }
 
@@ -103,7 +95,7 @@ static void make_drep(struct cm_conn *conn, uint8_t mad[WIRE_MAD_BYTES])
 		.remote_comm_id = conn->remote_id,
 	};
 
-	cm_header(conn->cm, mad, WIRE_CM_DREP, conn->tid);
+	cm_header(conn->cm, mad, WIRE_CM_DREP, conn->tid, 0);
 	wire_cm_drep_encode(&drep, mad + WIRE_CM_DATA_OFFSET);
 }
 
@@ -116,7 +108,7 @@ static void make_rej(struct cm_conn *conn, uint16_t reason, uint8_t mad[WIRE_MAD
 	};
 
 	cm_complete_rej(conn, &rej);
-	cm_header(conn->cm, mad, WIRE_CM_REJ, conn->tid);
+	cm_header(conn->cm, mad, WIRE_CM_REJ, conn->tid, 0);
 	wire_cm_rej_encode(&rej, mad + WIRE_CM_DATA_OFFSET);
 }
 
@@ -139,7 +131,7 @@ static void refuse_sidr(struct cm_conn *conn)
 	};
 	uint8_t mad[WIRE_MAD_BYTES];
 
-	cm_header(conn->cm, mad, WIRE_CM_SIDR_REP, conn->tid);
+	cm_header(conn->cm, mad, WIRE_CM_SIDR_REP, conn->tid, 0);
 	wire_cm_sidr_rep_encode(&rep, mad + WIRE_CM_DATA_OFFSET);
 	transmit(conn, mad);
 }

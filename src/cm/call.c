@@ -37,7 +37,7 @@ unsigned int cm_private_max(enum wire_cm_attr attr)
 
 /* --- MADs --- */
 
-void cm_header(struct cm *cm, uint8_t *mad, uint16_t attr, uint64_t tid)
+void cm_header(struct cm *cm, uint8_t *mad, uint16_t attr, uint64_t tid, uint32_t options)
 {
 	const struct wire_mad header = {
 		.base_version = WIRE_MAD_BASE_VERSION,
@@ -46,6 +46,7 @@ void cm_header(struct cm *cm, uint8_t *mad, uint16_t attr, uint64_t tid)
 		.method = WIRE_METHOD_SEND,
 		.tid = tid,
 		.attr_id = attr,
+		.attr_mod = options,
 	};
 
 	memset(mad, 0, WIRE_MAD_BYTES);
@@ -112,17 +113,13 @@ static uint64_t tid_of(const struct cm_conn *conn, enum wire_cm_attr attr)
 	return conn->state == CM_ESTABLISHED ? conn->lap_tid : conn->tid;
 }
 
-/* The options of enhanced connection establishment travel in the header. */
-static void put_ece_options(enum wire_cm_attr attr, const void *message, uint8_t *mad)
+static uint32_t ece_options(enum wire_cm_attr attr, const void *message)
 {
-	struct wire_mad header;
-
-	wire_mad_decode(mad, WIRE_MAD_BYTES, &header);
 	if (attr == WIRE_CM_REQ)
-		header.attr_mod = ((const struct wire_cm_req *)message)->ece_options;
-	else if (attr == WIRE_CM_REP)
-		header.attr_mod = ((const struct wire_cm_rep *)message)->ece_options;
-	wire_mad_encode(&header, mad);
+		return ((const struct wire_cm_req *)message)->ece_options;
+	if (attr == WIRE_CM_REP)
+		return ((const struct wire_cm_rep *)message)->ece_options;
+	return 0;
 }
 
 int cm_call(struct cm_conn *conn, enum cm_input_kind kind, enum wire_cm_attr attr,
@@ -132,8 +129,7 @@ int cm_call(struct cm_conn *conn, enum cm_input_kind kind, enum wire_cm_attr att
 	struct cm_input in = {.kind = kind, .now = now, .mad = mad, .attr = attr};
 	int ret;
 
-	cm_header(conn->cm, mad, attr, tid);
-	put_ece_options(attr, message, mad);
+	cm_header(conn->cm, mad, attr, tid, ece_options(attr, message));
 	ret = wire_fields_encode(kinds[attr - WIRE_CM_REQ].codec, message,
 				 mad + WIRE_CM_DATA_OFFSET);
 	return ret < 0 ? ret : cm_step(conn, &in);

@@ -127,7 +127,8 @@ int cm_transmit(struct cm *cm, const struct cm_conn *conn, const struct cm_route
 
 /* --- call.c --- */
 
-void cm_header(struct cm *cm, uint8_t *mad, uint16_t attr, uint64_t tid);
+/** cm_header() - begin a message. @options: of enhanced connection establishment; 0: none */
+void cm_header(struct cm *cm, uint8_t *mad, uint16_t attr, uint64_t tid, uint32_t options);
 uint64_t cm_new_tid(struct cm *cm);
 /** cm_call() - encode @message and process the call @kind, which sends it
  *  Return: 0; -EINVAL; -errno of ops->send() */

@@ -84,7 +84,7 @@ void cm_reply_rej(struct cm *cm, const struct cm_route *route, uint64_t tid,
 {
 	uint8_t mad[WIRE_MAD_BYTES];
 
-	cm_header(cm, mad, WIRE_CM_REJ, tid);
+	cm_header(cm, mad, WIRE_CM_REJ, tid, 0);
 	wire_cm_rej_encode(rej, mad + WIRE_CM_DATA_OFFSET);
 	cm_transmit(cm, NULL, route, mad);
 }
@@ -98,7 +98,7 @@ void cm_reply_drep(struct cm *cm, const struct cm_route *route, uint64_t tid,
 	};
 	uint8_t mad[WIRE_MAD_BYTES];
 
-	cm_header(cm, mad, WIRE_CM_DREP, tid);
+	cm_header(cm, mad, WIRE_CM_DREP, tid, 0);
 	wire_cm_drep_encode(&drep, mad + WIRE_CM_DATA_OFFSET);
 	cm_transmit(cm, NULL, route, mad);
 }
@@ -108,7 +108,7 @@ static void reply_sidr(struct cm *cm, const struct cm_route *route, uint64_t tid
 {
 	uint8_t mad[WIRE_MAD_BYTES];
 
-	cm_header(cm, mad, WIRE_CM_SIDR_REP, tid);
+	cm_header(cm, mad, WIRE_CM_SIDR_REP, tid, 0);
 	wire_cm_sidr_rep_encode(rep, mad + WIRE_CM_DATA_OFFSET);
 	cm_transmit(cm, NULL, route, mad);
 }

@@ -20,7 +20,7 @@ struct header {
  * requester has chosen. */
 static struct header header_of(const uint8_t *mad)
 {
-	struct header h = {.attr = get_be16(mad + 16), .data = mad + WIRE_CM_DATA_OFFSET};
+	struct header h = {.attr = wire_mad_attr_id(mad), .data = mad + WIRE_CM_DATA_OFFSET};
 
 	h.name = cm_message_name(h.attr);
 	if (h.attr == WIRE_CM_SIDR_REP)

@@ -33,7 +33,7 @@ static void mad_fields(struct flt_event *ev, const struct wire_packet *pkt)
 		return;
 	set_field(ev, FLT_CLASS, mad[1]);
 	set_field(ev, FLT_METHOD, mad[3]);
-	set_field(ev, FLT_ATTRIBUTE, get_be16(mad + 16));
+	set_field(ev, FLT_ATTRIBUTE, wire_mad_attr_id(mad));
 	set_field(ev, FLT_MODIFIER, get_be32(mad + 20));
 }
 

@@ -2,9 +2,12 @@
 /* Memory, with a switch that makes the Nth allocation fail, and a count. */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "runtime/rt.h"
+
+#define TCACHE_BYTES_MAX 1032
 
 static uint64_t allocations_left; /* until the one that fails; 0: none will */
 static _Atomic int64_t balance;
@@ -26,9 +29,22 @@ static void *counted(void *p)
 	return p;
 }
 
+/* glibc's calloc() does not use the free blocks that a thread keeps (tcache), which malloc() takes from there.
+ * Of large blocks calloc() knows that fresh pages are zero. */
+static void *zeroed(size_t size)
+{
+	void *p;
+
+	if (size > TCACHE_BYTES_MAX)
+		return calloc(1, size);
+	p = malloc(size);
+	__asm__("" : "+r"(p)); /* or the compiler makes a calloc() of both */
+	return p ? memset(p, 0, size) : NULL;
+}
+
 void *rt_zalloc(size_t size)
 {
-	return must_fail() ? NULL : counted(calloc(1, size ? size : 1));
+	return must_fail() ? NULL : counted(zeroed(size ? size : 1));
 }
 
 void *rt_alloc(size_t size)

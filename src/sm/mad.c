@@ -176,7 +176,7 @@ static void finish(struct sm *sm, struct sm_call *call, int status, const uint8_
 static void give_up_or_retry(struct sm *sm, struct sm_call *call)
 {
 	window_shrink(sm, window_of(sm, call));
-	trace_sm_timeout(SM_TRACE_AT(sm), call->mad[3], get_be16(call->mad + 16), call->mod,
+	trace_sm_timeout(SM_TRACE_AT(sm), call->mad[3], wire_mad_attr_id(call->mad), call->mod,
 			 call->tries > sm->opt.retries ? 0 : sm->opt.retries + 1 - call->tries);
 	if (call->tries > sm->opt.retries) {
 		finish(sm, call, -ETIMEDOUT, NULL);

@@ -7,79 +7,43 @@
 
 /* --- bits of the wire --- */
 
-/* Is it a number of whole bytes, as most are? Then it is read and written at once. */
-static bool is_whole(unsigned int bit, unsigned int width)
-{
-	return bit % 8 == 0 && (width == 8 || width == 16 || width == 32 || width == 64);
-}
-
-static uint64_t whole_get(const uint8_t *p, unsigned int width)
-{
-	switch (width) {
-	case 8:
-		return *p;
-	case 16:
-		return get_be16(p);
-	case 32:
-		return get_be32(p);
-	default:
-		return get_be64(p);
-	}
-}
-
-static void whole_put(uint8_t *p, unsigned int width, uint64_t v)
-{
-	switch (width) {
-	case 8:
-		*p = (uint8_t)v;
-		break;
-	case 16:
-		put_be16(p, (uint16_t)v);
-		break;
-	case 32:
-		put_be32(p, (uint32_t)v);
-		break;
-	default:
-		put_be64(p, v);
-	}
-}
-
 /* Read @width (1..64) bits from bit @bit on; bit 0 is the first byte's highest */
 static uint64_t bits_get(const uint8_t *buf, unsigned int bit, unsigned int width)
 {
-	uint64_t v = 0;
+	const uint8_t *p = buf + bit / 8;
+	unsigned int end = bit % 8 + width; /* bits from the highest one of *p */
+	uint64_t v = *p & 0xffu >> bit % 8;
 
-	if (is_whole(bit, width))
-		return whole_get(buf + bit / 8, width);
-	while (width) {
-		unsigned int room = 8 - bit % 8; /* bits left in this byte */
-		unsigned int n = MIN(room, width);
-		uint8_t part =
-		    (uint8_t)(buf[bit / 8] >> (room - n)) & (uint8_t)(0xff >> (8 - n));
+	if (end <= 8)
+		return v >> (8 - end);
+	for (end -= 8, p++; end >= 8; end -= 8, p++)
+		v = v << 8 | *p;
+	return end ? v << end | *p >> (8 - end) : v;
+}
 
-		v = v << n | part;
-		bit += n;
-		width -= n;
-	}
-	return v;
+/* Write those bits of a byte that @mask has */
+static void byte_put(uint8_t *p, unsigned int mask, uint64_t bits)
+{
+	*p = (uint8_t)((*p & ~mask) | (bits & mask));
 }
 
 static void bits_put(uint8_t *buf, unsigned int bit, unsigned int width, uint64_t v)
 {
-	if (is_whole(bit, width)) {
-		whole_put(buf + bit / 8, width, v);
+	uint8_t *p = buf + bit / 8;
+	unsigned int mask = 0xff >> bit % 8, room = 8 - bit % 8;
+
+	if (width <= room) {
+		byte_put(p, mask & 0xffu << (room - width), v << (room - width));
 		return;
 	}
-	while (width) {
-		unsigned int room = 8 - bit % 8;
-		unsigned int n = MIN(room, width);
-		uint8_t mask = (uint8_t)((0xff >> (8 - n)) << (room - n));
-		uint8_t part = (uint8_t)((v >> (width - n)) << (room - n));
-
-		buf[bit / 8] = (uint8_t)((buf[bit / 8] & ~mask) | (part & mask));
-		bit += n;
-		width -= n;
+	width -= room;
+	byte_put(p++, mask, v >> width);
+	for (; width >= 8; p++) {
+		width -= 8;
+		*p = (uint8_t)(v >> width);
 	}
+	if (width)
+		byte_put(p, 0xffu << (8 - width), v << (8 - width));
 }
 
 /* --- members of the C struct --- */
@@ -127,24 +91,36 @@ static void member_put(const struct wire_field *f, void *obj, unsigned int i, ui
 	}
 }
 
-/* Arrays of bytes on both sides are copied at once (GIDs, strings, LFT blocks) */
-static bool is_byte_array(const struct wire_field *f)
-{
-	return f->count > 1 && f->width == 8 && f->stride == 8 && f->bit % 8 == 0 &&
-	       f->size_bytes == 1 && f->mem_stride == 1;
-}
+/* --- fields --- */
 
-static void decode_value(const struct wire_field *f, const uint8_t *buf, void *obj)
+static void decode_value(const struct wire_field *f, const uint8_t *buf, uint8_t *obj)
 {
-	if (is_byte_array(f)) {
-		memcpy((uint8_t *)obj + f->offset, buf + f->bit / 8, f->count);
-		return;
+	const uint8_t *from = buf + f->bit / 8;
+	uint8_t *to = obj + f->offset;
+
+	switch (f->form) {
+	case WIRE_FORM_8:
+		*to = *from;
+		break;
+	case WIRE_FORM_16:
+		memcpy(to, &(uint16_t){get_be16(from)}, 2);
+		break;
+	case WIRE_FORM_32:
+		memcpy(to, &(uint32_t){get_be32(from)}, 4);
+		break;
+	case WIRE_FORM_64:
+		memcpy(to, &(uint64_t){get_be64(from)}, 8);
+		break;
+	case WIRE_FORM_BYTES:
+		memcpy(to, from, f->count);
+		break;
+	default:
+		for (unsigned int i = 0; i < f->count; i++)
+			member_put(f, obj, i, bits_get(buf, f->bit + i * f->stride, f->width));
 	}
-	for (unsigned int i = 0; i < f->count; i++)
-		member_put(f, obj, i, bits_get(buf, f->bit + i * f->stride, f->width));
 }
 
-static void decode_table(const struct wire_codec *codec, const uint8_t *buf, void *obj)
+static void decode_table(const struct wire_codec *codec, const uint8_t *buf, uint8_t *obj)
 {
 	for (unsigned int n = 0; n < codec->nr_fields; n++) {
 		const struct wire_field *f = &codec->fields[n];
@@ -152,8 +128,7 @@ static void decode_table(const struct wire_codec *codec, const uint8_t *buf, voi
 		if (f->kind == WIRE_FIELD_VALUE)
 			decode_value(f, buf, obj);
 		else if (f->kind == WIRE_FIELD_NESTED)
-			decode_table(f->nested, buf + f->bit / 8,
-				     (uint8_t *)obj + f->offset);
+			decode_table(f->nested, buf + f->bit / 8, obj + f->offset);
 	}
 }
 
@@ -167,12 +142,9 @@ int wire_fields_decode(const struct wire_codec *codec, const void *buf, size_t l
 	return codec->bytes;
 }
 
-static int encode_value(const struct wire_field *f, const void *obj, uint8_t *buf)
+/* Return: -EINVAL a value does not fit its field */
+static int encode_bits(const struct wire_field *f, const uint8_t *obj, uint8_t *buf)
 {
-	if (is_byte_array(f)) {
-		memcpy(buf + f->bit / 8, (const uint8_t *)obj + f->offset, f->count);
-		return 0;
-	}
 	for (unsigned int i = 0; i < f->count; i++) {
 		uint64_t v = member_get(f, obj, i);
 
@@ -183,16 +155,55 @@ static int encode_value(const struct wire_field *f, const void *obj, uint8_t *bu
 	return 0;
 }
 
+static int encode_value(const struct wire_field *f, const uint8_t *obj, uint8_t *buf)
+{
+	const uint8_t *from = obj + f->offset;
+	uint8_t *to = buf + f->bit / 8;
+
+	switch (f->form) {
+	case WIRE_FORM_8:
+		*to = *from;
+		break;
+	case WIRE_FORM_16:
+		put_be16(to, (uint16_t)member_get(f, obj, 0));
+		break;
+	case WIRE_FORM_32:
+		put_be32(to, (uint32_t)member_get(f, obj, 0));
+		break;
+	case WIRE_FORM_64:
+		put_be64(to, member_get(f, obj, 0));
+		break;
+	case WIRE_FORM_BYTES:
+		memcpy(to, from, f->count);
+		break;
+	default:
+		return encode_bits(f, obj, buf);
+	}
+	return 0;
+}
+
 static void encode_reserved(const struct wire_field *f, uint8_t *buf)
 {
+	uint8_t *to = buf + f->bit / 8;
+
+	switch (f->form) {
+	case WIRE_FORM_8:
+		*to = 0;
+		return;
+	case WIRE_FORM_16:
+		put_be16(to, 0);
+		return;
+	case WIRE_FORM_32:
+		put_be32(to, 0);
+		return;
+	}
 	if (f->count == 1 && f->bit % 8 == 0 && f->width % 8 == 0) {
-		memset(buf + f->bit / 8, 0, f->width / 8);
+		memset(to, 0, f->width / 8);
 		return;
 	}
 	for (unsigned int i = 0; i < f->count; i++)
 		for (unsigned int at = 0; at < f->width; at += 8)
-			bits_put(buf, f->bit + i * f->stride + at, MIN(8u, f->width - at),
-				 0);
+			bits_put(buf, f->bit + i * f->stride + at, MIN(8u, f->width - at), 0);
 }
 
 int wire_fields_encode(const struct wire_codec *codec, const void *obj, void *buf)

@@ -24,10 +24,21 @@ enum wire_field_kind {
 	WIRE_FIELD_OPAQUE,   /* bytes that are neither decoded nor encoded */
 };
 
+/** enum wire_form - how a field stands on the wire. The tables' macros derive it from the other members. */
+enum wire_form {
+	WIRE_FORM_BITS,	 /* any */
+	WIRE_FORM_8,	 /* one number of 8 bits in whole bytes, and as many in the C struct */
+	WIRE_FORM_16,
+	WIRE_FORM_32,
+	WIRE_FORM_64,
+	WIRE_FORM_BYTES, /* an array of bytes on both sides: a GID, a string, an LFT block */
+};
+
 /** struct wire_field - one field, or an array of equal ones */
 struct wire_field {
 	const char *name;    /* the member's, NULL for reserved */
 	uint8_t kind;	     /* enum wire_field_kind */
+	uint8_t form;	     /* enum wire_form */
 	uint8_t size_bytes;  /* of one element in the C struct: 1, 2, 4, 8 */
 	uint8_t components;  /* number of bits in ComponentMask: 1; for arrays 1 or count */
 	uint16_t bit;	     /* of the first element from the structure's start */

@@ -22,9 +22,20 @@
 
 #define MEMBER_BYTES(m) sizeof(((S *)0)->m)
 
+/* A reserved field (@sz 0) is in no struct. */
+#define IS_WHOLE_(sz, b, w, n) ((n) == 1 && (b) % 8 == 0 && (!(sz) || (sz) * 8 == (w)))
+#define FORM_(sz, b, w, n, st, ms)                                                       \
+	(IS_WHOLE_(sz, b, w, n) && (w) == 8    ? WIRE_FORM_8                             \
+	 : IS_WHOLE_(sz, b, w, n) && (w) == 16 ? WIRE_FORM_16                            \
+	 : IS_WHOLE_(sz, b, w, n) && (w) == 32 ? WIRE_FORM_32                            \
+	 : IS_WHOLE_(sz, b, w, n) && (w) == 64 ? WIRE_FORM_64                            \
+	 : (n) > 1 && (b) % 8 == 0 && (w) == 8 && (st) == 8 && (sz) == 1 && (ms) == 1    \
+		 ? WIRE_FORM_BYTES                                                       \
+		 : WIRE_FORM_BITS)
 #define FIELD_(text, k, sz, comps, b, w, n, st, off, ms, nest)                           \
 	{                                                                                \
-		.name = text, .kind = k, .size_bytes = sz, .components = comps,          \
+		.name = text, .kind = k, .form = FORM_(sz, b, w, n, st, ms),             \
+		.size_bytes = sz, .components = comps,                                   \
 		.bit = b, .width = w, .count = n, .stride = st, .offset = off,           \
 		.mem_stride = ms, .nested = nest                                         \
 	}

@@ -7,6 +7,7 @@
 #ifndef SOFTIB_WIRE_MAD_H
 #define SOFTIB_WIRE_MAD_H
 
+#include "base/bytes.h"
 #include "wire/fields.h"
 #include "wire/packet.h"
 
@@ -86,6 +87,12 @@ struct wire_mad {
 	uint32_t attr_mod;
 };
 WIRE_CODEC(mad)
+
+/** wire_mad_attr_id() - attr_id of a MAD, for those who need no other field */
+static inline uint16_t wire_mad_attr_id(const void *mad)
+{
+	return get_be16((const uint8_t *)mad + 16);
+}
 
 /** struct wire_class_port_info - ClassPortInfo (13.4.8.1) */
 struct wire_class_port_info {

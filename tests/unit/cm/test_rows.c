@@ -415,7 +415,7 @@ static void forged_rej(struct end *to)
 	struct cm_route route = {.port = 1, .dlid = 2};
 	uint8_t mad[WIRE_MAD_BYTES];
 
-	cm_header(&to->host->cm, mad, WIRE_CM_REJ, 0);
+	cm_header(&to->host->cm, mad, WIRE_CM_REJ, 0, 0);
 	wire_cm_rej_encode(&rej, mad + WIRE_CM_DATA_OFFSET);
 	cm_receive(&to->host->cm, mad, &route, h.now);
 }
