@@ -463,6 +463,7 @@ static void close_context(struct soft_context *ctx)
 	if (ctx->progress.lanes_fd >= 0)
 		close(ctx->progress.lanes_fd);
 	close(ctx->link.doorbell_fd);
+	abi_told_unmap(&ctx->ring);
 	link_unmap(&ctx->link);
 	munmap((void *)ctx->devpage, ctx->devpage_bytes);
 	free(ctx);

@@ -179,6 +179,12 @@ static ssize_t send_command(struct soft_context *ctx, int sock, const struct iov
 	return send_message(sock, parts, 1 + iovlen);
 }
 
+static void flush_ring(struct soft_context *ctx)
+{
+	if (abi_told_usable(&ctx->ring))
+		abi_told_flush(&ctx->ring);
+}
+
 /*
  * exchange_locked() - a command and its answer, on the context's session or the child's own
  * @fds: of the answer, the caller's to close; *@num_fds: how many there may be, and on return are
@@ -194,6 +200,8 @@ static int exchange_locked(struct soft_context *ctx, int sock, const struct iove
 	*num_fds = 0;
 	if (sock < 0 || ctx->dead)
 		return -EIO;
+	if (sock == ctx->sock)
+		flush_ring(ctx);
 	n = send_command(ctx, sock, iov, iovlen);
 	if (n >= 0) {
 		*num_fds = max_fds;
@@ -268,6 +276,48 @@ int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 	return exchange(ctx, ctx->forked ? -1 : ctx->sock, iov, 2, resp, resp_bytes, NULL, NULL);
 }
 
+/* --- commands that are not answered --- */
+
+/* Ask for a ring, or, if there is one, let softibd run all that stands in it. Context: sock_lock */
+static void ask_for_ring(struct soft_context *ctx, int fds[ABI_TOLD_FDS])
+{
+	struct ib_uverbs_cmd_hdr hdr = header(ABI_CMD_TOLD_RING, 0, 0);
+	unsigned num_fds = ABI_TOLD_FDS;
+
+	exchange_locked(ctx, ctx->sock, &(struct iovec){&hdr, sizeof(hdr)}, 1, NULL, 0, fds, &num_fds);
+}
+
+/* Programs of the RDMA CM tell often. Context: sock_lock. Return: false: there is no ring */
+static bool use_ring(struct soft_context *ctx)
+{
+	int fds[ABI_TOLD_FDS] = {-1, -1};
+
+	if (context_tells_now() && ctx->times_told == ABI_TOLD_TIMES) {
+		ctx->times_told++; /* once */
+		ask_for_ring(ctx, fds);
+		abi_told_map(&ctx->ring, fds);
+	}
+	return abi_told_usable(&ctx->ring);
+}
+
+/* The context is told by a message. Context: sock_lock */
+static void count_message(struct soft_context *ctx)
+{
+	if (ctx->times_told < ABI_TOLD_TIMES)
+		ctx->times_told++;
+}
+
+/* Put a command into the ring, which is usable. Context: sock_lock. Return: 0; -EIO: softibd is gone */
+static int put_told(struct soft_context *ctx, const struct iovec *parts, size_t num)
+{
+	int fds[ABI_TOLD_FDS];
+
+	if (abi_told_put(&ctx->ring, parts, num))
+		return 0;
+	ask_for_ring(ctx, fds);
+	return abi_told_put(&ctx->ring, parts, num) ? 0 : -EIO;
+}
+
 /* Context: sock_lock */
 static int tell_locked(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes)
 {
@@ -276,6 +326,13 @@ static int tell_locked(struct soft_context *ctx, uint32_t command, const void *r
 
 	if (ctx->forked || ctx->dead)
 		return -EIO;
+	if (use_ring(ctx)) {
+		int rc = put_told(ctx, iov, 2);
+
+		flush_ring(ctx);
+		return rc;
+	}
+	count_message(ctx);
 	return send_command(ctx, ctx->sock, iov, 2) < 0 ? -EIO : 0;
 }
 
@@ -298,8 +355,11 @@ static ssize_t send_kept(struct soft_context *ctx)
 {
 	const struct iovec kept = {ctx->told.message, ctx->told.bytes};
 
+	if (!kept.iov_len)
+		return 0;
 	ctx->told.bytes = ctx->told.num = 0;
-	return kept.iov_len ? send_message(ctx->sock, &kept, 1) : 0;
+	count_message(ctx);
+	return send_message(ctx->sock, &kept, 1);
 }
 
 /* Context: sock_lock */
@@ -312,6 +372,8 @@ static int keep_locked(struct soft_context *ctx, uint32_t command, const void *r
 
 	if (ctx->forked || ctx->dead)
 		return -EIO;
+	if (use_ring(ctx))
+		return put_told(ctx, (struct iovec[]){{(void *)&hdr, sizeof(hdr)}, {(void *)req, req_bytes}}, 2);
 	if (ctx->told.num == ABI_TOLD_FIRST_MAX || ctx->told.bytes + bytes > sizeof(ctx->told.message))
 		n = send_kept(ctx);
 	end = (char *)ctx->told.message + ctx->told.bytes;
@@ -345,6 +407,7 @@ void session_tell_now(struct soft_context *ctx)
 	if (ctx->forked || ctx->dead)
 		return;
 	state = lock_for_calls(&ctx->sock_lock);
+	flush_ring(ctx);
 	send_kept(ctx);
 	unlock_after_calls(&ctx->sock_lock, state);
 }

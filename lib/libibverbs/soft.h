@@ -29,6 +29,7 @@
 #include "abi/objects.h"
 #include "abi/ring.h"
 #include "abi/session.h"
+#include "abi/told.h"
 #include "base/list.h"
 #include "base/types.h"
 #include "engine/engine.h"
@@ -170,6 +171,8 @@ struct soft_context {
 		size_t bytes;
 		unsigned num;
 	} told;
+	struct abi_told ring; /* by which it is told instead, once it is told often */
+	unsigned times_told; /* until there is a ring, or none to be had */
 	struct { /* RC QPs that softibd need not be asked for (ABI_CMD_CREATED_QP) */
 		struct abi_granted_qp qp[ABI_QPS_GRANTED];
 		unsigned num;

@@ -26,7 +26,7 @@ int commands_open(struct commands *c, int control, int page_fd)
 		return ret;
 	}
 	c->control = control;
-	c->told.len = c->asked_until = c->num_granted = 0;
+	c->told.len = c->asked_until = c->num_granted = c->times_told = 0;
 	pthread_mutex_init(&c->lock, NULL);
 	return 0;
 }
@@ -34,28 +34,64 @@ int commands_open(struct commands *c, int control, int page_fd)
 void commands_close(struct commands *c)
 {
 	close(c->control);
+	abi_told_unmap(&c->ring);
 	ahead_close(&c->ahead);
 	resolved_close(&c->resolved);
 	pthread_mutex_destroy(&c->lock);
 }
 
-/* --- commands that go out with the next one --- */
+/* --- commands that softibd does not answer --- */
+
+/* Ask for a ring, or, if there is one, let softibd run all that stands in it. Context: lock */
+static void ask_for_ring(struct commands *c, int fds[ABI_TOLD_FDS])
+{
+	const struct rdma_ucm_cmd_hdr hdr = {.cmd = ABI_CM_TOLD_RING};
+
+	(void)abi_exchange_fds(c->control, &(struct iovec){(void *)&hdr, sizeof(hdr)}, 1, NULL, 0, fds, ABI_TOLD_FDS);
+}
+
+/* Context: lock. Return: false: there is no ring */
+static bool use_ring(struct commands *c)
+{
+	int fds[ABI_TOLD_FDS] = {-1, -1};
+
+	if (c->times_told < ABI_TOLD_TIMES && ++c->times_told == ABI_TOLD_TIMES) {
+		ask_for_ring(c, fds);
+		abi_told_map(&c->ring, fds);
+	}
+	return abi_told_usable(&c->ring);
+}
 
 /* Context: lock. Return: 0; -ENODEV: softibd is gone */
+static int send_told(struct commands *c, const struct iovec *parts, size_t num)
+{
+	int fds[ABI_TOLD_FDS];
+
+	if (!use_ring(c))
+		return abi_sendv_fds(c->control, parts, num, NULL, 0, 0) ? -ENODEV : 0;
+	if (!abi_told_put(&c->ring, parts, num)) {
+		ask_for_ring(c, fds);
+		if (!abi_told_put(&c->ring, parts, num))
+			return -ENODEV;
+	}
+	abi_told_flush(&c->ring);
+	return 0;
+}
+
+/* Keep a command until the next one. Context: lock. Return: as send_told() */
 static int tell_later(struct commands *c, uint32_t cmd, const void *body, size_t bytes)
 {
 	const struct rdma_ucm_cmd_hdr hdr = {.cmd = cmd | ABI_CM_TOLD, .in = (uint16_t)bytes};
-	struct iovec part = {c->told.bytes, c->told.len};
 	int ret = 0;
 
 	if (c->told.len + sizeof(hdr) + bytes > sizeof(c->told.bytes)) {
-		ret = abi_sendv_fds(c->control, &part, 1, NULL, 0, 0);
+		ret = send_told(c, &(struct iovec){c->told.bytes, c->told.len}, 1);
 		c->told.len = 0;
 	}
 	memcpy(c->told.bytes + c->told.len, &hdr, sizeof(hdr));
 	memcpy(c->told.bytes + c->told.len + sizeof(hdr), body, bytes);
 	c->told.len += sizeof(hdr) + bytes;
-	return ret ? -ENODEV : 0;
+	return ret;
 }
 
 /* --- commands --- */
@@ -127,7 +163,7 @@ static bool is_certain(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, s
 	return (param.valid || hdr->cmd == RDMA_USER_CM_CMD_ACCEPT) && param.private_data_len <= row->most;
 }
 
-/* Return: 0: nobody waits for softibd's answer; -errno. Context: lock */
+/* Return: as send_told(). Context: lock */
 static int tell(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, uint32_t id)
 {
 	struct rdma_ucm_cmd_hdr head = {.cmd = hdr->cmd | ABI_CM_TOLD, .in = hdr->in};
@@ -137,7 +173,7 @@ static int tell(struct commands *c, const struct rdma_ucm_cmd_hdr *hdr, uint32_t
 	tell_verbs(c);
 	ahead_drop(&c->ahead, id);
 	c->told.len = 0;
-	return abi_sendv_fds(c->control, parts, 3, NULL, 0, 0) ? -ENODEV : 0;
+	return send_told(c, parts, 3);
 }
 
 /* RESOLVE_ADDR. If softibd fails to resolve what it has resolved before, the program learns so by an event,

@@ -16,6 +16,7 @@
 #include "abi/cm_event.h"
 #include "abi/lane.h"
 #include "abi/session.h"
+#include "abi/told.h"
 #include "ahead.h"
 #include "resolved.h"
 
@@ -35,6 +36,8 @@ struct commands {
 	/* --- protected by lock --- */
 	struct ahead ahead;
 	struct told told;
+	struct abi_told ring;
+	unsigned times_told; /* until there is a ring, or none to be had */
 	uint32_t granted, num_granted; /* numbers of the next ids (struct abi_cm_created) */
 	struct resolved resolved;
 	uint32_t asked_until; /* softibd is asked for events whose message has no larger number */

@@ -53,6 +53,9 @@ struct abi_cm_created {
 #define ABI_CM_TAKEN	0x5f00u
 #define ABI_CM_TOLD_MAX 64
 
+/** ABI_CM_TOLD_RING - a ring for the commands with ABI_CM_TOLD (abi/told.h). The answer has no body */
+#define ABI_CM_TOLD_RING 0x5f01u
+
 struct abi_cm_taken {
 	uint32_t number; /* of the event */
 	uint32_t reserved;

@@ -100,17 +100,19 @@ static inline int abi_endpoint_open(int fd, enum abi_open_kind kind, const char 
 }
 
 /**
- * abi_exchange() - send a command, in @num parts, and wait for its answer
+ * abi_exchange_fds() - send a command, in @num parts, and wait for its answer
  * @body: room for @room bytes behind struct abi_reply
+ * @fds: as in abi_endpoint_open()
  * Context: one thread at a time on @sock. Return: bytes of the body; the error in the answer; -ENODEV: softibd is
  * gone; -EPROTO
  */
-static inline ssize_t abi_exchange(int sock, const struct iovec *parts, size_t num, void *body, size_t room)
+static inline ssize_t abi_exchange_fds(int sock, const struct iovec *parts, size_t num, void *body, size_t room,
+				       int *fds, unsigned max)
 {
 	struct abi_reply reply;
 	const struct iovec whole[2] = {{&reply, sizeof(reply)}, {body, room}};
 	int ret = abi_sendv_fds(sock, parts, num, NULL, 0, 0);
-	ssize_t n = ret ? ret : abi_receive_answer(sock, whole, 2, NULL, 0);
+	ssize_t n = ret ? ret : abi_receive_answer(sock, whole, 2, fds, max);
 
 	if (ret || n <= 0)
 		return -ENODEV;
@@ -118,6 +120,12 @@ static inline ssize_t abi_exchange(int sock, const struct iovec *parts, size_t n
 		return -EPROTO;
 	ret = abi_reply_error(&reply);
 	return ret ? ret : n - (ssize_t)sizeof(reply);
+}
+
+/** abi_exchange() - abi_exchange_fds() of an answer without descriptors */
+static inline ssize_t abi_exchange(int sock, const struct iovec *parts, size_t num, void *body, size_t room)
+{
+	return abi_exchange_fds(sock, parts, num, body, room, NULL, 0);
 }
 
 #endif

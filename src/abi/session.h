@@ -45,7 +45,7 @@
 #include <rdma/ib_user_verbs.h>
 
 #define ABI_MAGIC 0x42495453u /* "STIB" */
-#define ABI_VERSION 14
+#define ABI_VERSION 15
 #define ABI_ENV_DIR "SOFTIB_DIR"
 #define ABI_ENV_NODE "SOFTIB_NODE"
 /* the folder of the node's files, for lib/libnodefiles */
@@ -190,6 +190,9 @@ struct abi_create_granted_qp {
 	uint32_t handle;
 	uint32_t reserved;
 };
+
+/* ABI_CMD_TOLD_RING on the uverbs socket: a ring for the commands above (abi/told.h). Its answer has no body */
+#define ABI_CMD_TOLD_RING 0x5f10u
 
 #define ABI_TOKEN_BYTES 16
 

@@ -4,15 +4,19 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "access/devices.h"
 #include "runtime/posix/closer.h"
 
 #define COMMANDS_PER_TURN 16
-#define FDS_OF_A_SESSION  2
+#define FDS_OF_A_SESSION  3 /* two sockets, and the doorbell of a ring */
 
 static void close_session(struct devfile *f)
 {
+	told_close(f->told);
+	told_process_put(f->process);
 	f->files->ops->close(f);
 	event_queue_end(&f->queue);
 	rt_io_watch(&f->news, false, false);
@@ -37,16 +41,22 @@ static int answer(struct devfile *f, size_t bytes)
 
 	if (ret == DEVFILE_NO_ANSWER)
 		return ret;
-	return endpoint_send(f->control_fd, ret, out, ret ? 0 : out_bytes, NULL, 0);
+	ret = endpoint_send(f->control_fd, ret, out, ret ? 0 : out_bytes, f->answer_fds, f->num_answer_fds);
+	while (f->num_answer_fds) /* the message carries duplicates of them */
+		close(f->answer_fds[--f->num_answer_fds]);
+	return ret;
 }
 
 static void on_command(struct rt_io *io, bool readable, bool writable)
 {
 	struct devfile *f = container_of(io, struct devfile, control);
+	const int most = told_by_rings(f->process, f->told) ? 1 : COMMANDS_PER_TURN;
 	int ret = DEVFILE_NO_ANSWER;
 
+	if (!told_run(f->process, f->told))
+		return;
 	/* A program that has an answer to read has sent nothing behind its command. */
-	for (int i = 0; i < COMMANDS_PER_TURN && ret == DEVFILE_NO_ANSWER; i++) {
+	for (int i = 0; i < most && ret == DEVFILE_NO_ANSWER; i++) {
 		ssize_t n = rt_receive(f->control_fd, f->files->in, sizeof(f->files->in), MSG_DONTWAIT,
 				       NULL, 0);
 
@@ -56,6 +66,33 @@ static void on_command(struct rt_io *io, bool readable, bool writable)
 	}
 	if (ret < 0)
 		close_session(f);
+}
+
+/* --- commands that are told by a ring --- */
+
+static void run_record(void *session, void *record, size_t bytes)
+{
+	_Alignas(8) char out[DEVFILE_RESPONSE_MAX];
+	struct devfile *f = session;
+	size_t out_bytes = 0;
+
+	f->files->ops->command(f, record, bytes, out, &out_bytes);
+}
+
+static void on_broken_ring(void *session)
+{
+	struct devfile *f = session;
+
+	shutdown(f->control_fd, SHUT_RDWR); /* which ends the session in a later turn */
+}
+
+int devfile_open_told(struct devfile *f)
+{
+	static const struct told_ops ops = {.run = run_record, .broken = on_broken_ring};
+	int ret = f->told ? -EEXIST : told_open(f->process, &ops, f, f->answer_fds, &f->told);
+
+	f->num_answer_fds = ret ? 0 : ABI_TOLD_FDS;
+	return ret;
 }
 
 /* --- opening --- */
@@ -71,6 +108,8 @@ static int open_file(struct devfile *f, size_t bytes)
 		ret = -EINVAL;
 	ret = ret ?: ops->open(f, &open, &node);
 	ret = ret ?: quota_open(&f->quota, node);
+	if (!ret && !(f->process = told_process_get(f->files->rt, f->pid)))
+		ret = -ENOMEM;
 	ret = ret ?: endpoint_answer_open(f->fd, f->files->page_fd, &f->control_fd);
 	if (ret)
 		return ret;

@@ -11,6 +11,7 @@
 #include "access/event_queue.h"
 #include "access/listener.h"
 #include "access/quota.h"
+#include "access/told.h"
 #include "rdma/restrack.h"
 
 #define DEVFILE_RESPONSE_MAX EVENT_MESSAGE_MAX
@@ -26,6 +27,10 @@ struct devfile {
 	struct rt_io news, control;
 	struct event_queue queue;
 	struct quota_share quota;
+	struct told_process *process;
+	struct told *told; /* NULL: the program has not asked for a ring */
+	int answer_fds[ABI_TOLD_FDS]; /* which go with the answer to the command, and are closed then */
+	unsigned int num_answer_fds;
 };
 
 /**
@@ -67,5 +72,9 @@ int devfiles_open(struct devfiles *files, struct rt *rt, const char *dir, const 
 void devfiles_close(struct devfiles *files);
 /** devfiles_serve() - begin a session with the peer at @fd (non-blocking), and take ownership of @fd */
 void devfiles_serve(struct devfiles *files, int fd, const struct peer *peer);
+
+/** devfile_open_told() - make a ring for the commands that are told, whose descriptors go with the answer
+ *  Return: 0; -EEXIST: there is one; as told_open() */
+int devfile_open_told(struct devfile *file);
 
 #endif

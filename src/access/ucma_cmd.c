@@ -435,6 +435,12 @@ static const struct command {
 };
 /* clang-format on */
 
+static int open_told(struct ucma_call *call)
+{
+	return devfile_open_told(&call->session->file);
+}
+
+static const struct command told_ring = {0, NO_ID, open_told, true};
 static const struct command taken = {sizeof(struct abi_cm_taken), NO_ID, event_taken, true};
 
 /* Return: NULL: there is none */
@@ -442,6 +448,8 @@ static const struct command *command_of(u32 number)
 {
 	if (number == ABI_CM_TAKEN)
 		return &taken;
+	if (number == ABI_CM_TOLD_RING)
+		return &told_ring;
 	return number < ARRAY_SIZE(commands) && commands[number].run ? &commands[number] : NULL;
 }
 

@@ -18,7 +18,7 @@
 #include "runtime/posix/closer.h"
 
 #define MESSAGES_PER_TURN 32
-#define FDS_OF_A_SESSION (ABI_CONTEXT_FDS + 5) /* those of the context, and softibd's ends of sockets */
+#define FDS_OF_A_SESSION (ABI_CONTEXT_FDS + 6) /* those of the context, softibd's ends of sockets, a doorbell */
 
 struct uverbs {
 	struct rt *rt;
@@ -49,6 +49,8 @@ static void drop_context(struct session *s)
 
 static void close_session(struct session *s)
 {
+	told_close(s->told);
+	told_process_put(s->process);
 	drop_context(s);
 	rt_work_cancel(&s->settle);
 	rt_free(s->command);
@@ -289,7 +291,8 @@ static size_t check_headers(const void *message, size_t bytes, const struct ib_u
 	return headers;
 }
 
-static int run(struct session *s, struct call *call, size_t bytes)
+/* @in: the command, aligned to 8 */
+static int run(struct session *s, struct call *call, const void *in, size_t bytes)
 {
 	const struct command *command;
 	struct ib_uverbs_cmd_hdr hdr;
@@ -297,19 +300,19 @@ static int run(struct session *s, struct call *call, size_t bytes)
 
 	if (bytes < sizeof(hdr))
 		return -EINVAL;
-	memcpy(&hdr, s->uverbs->in, sizeof(hdr));
+	memcpy(&hdr, in, sizeof(hdr));
 	if (s->state == SESSION_ZOMBIE)
 		return -EIO;
 	command = find_command(hdr.command);
 	if (!command)
 		return -EOPNOTSUPP;
-	headers = check_headers(s->uverbs->in, bytes, &hdr);
+	headers = check_headers(in, bytes, &hdr);
 	if (!headers || bytes - headers < command->in_min)
 		return -EINVAL;
 	/* GET_CONTEXT must be the first command, and is allowed only once */
 	if ((s->state == SESSION_OPENED) != (hdr.command == IB_USER_VERBS_CMD_GET_CONTEXT))
 		return -EINVAL;
-	call->in = (const char *)s->uverbs->in + headers;
+	call->in = (const char *)in + headers;
 	call->number = hdr.command;
 	call->room = hdr.out_words * (hdr.command & IB_USER_VERBS_CMD_FLAG_EXTENDED ? 8u : 4u);
 	call->out_bytes = command->out_bytes;
@@ -323,7 +326,7 @@ static bool on_command(struct session *s, size_t bytes, bool *answered)
 	int ret;
 
 	memset(s->uverbs->out, 0, sizeof(s->uverbs->out));
-	ret = run(s, &call, bytes);
+	ret = run(s, &call, s->uverbs->in, bytes);
 	*answered = !call.unanswered;
 	if (call.unanswered)
 		return true;
@@ -345,10 +348,9 @@ static bool may_precede(u32 command)
 }
 
 /* Run the commands without an answer that stand before another command. Return: the bytes of what is left of
- * the message, at the front of uverbs->in */
-static size_t run_told(struct session *s, size_t bytes)
+ * the message, at the front of @in */
+static size_t run_told(struct session *s, char *in, size_t bytes)
 {
-	char *in = (char *)s->uverbs->in;
 	struct ib_uverbs_cmd_hdr hdr;
 	size_t len;
 
@@ -359,21 +361,57 @@ static size_t run_told(struct session *s, size_t bytes)
 		len = hdr.in_words * 4u;
 		if (!may_precede(hdr.command) || len % 8 || len < sizeof(hdr) || len >= bytes)
 			break;
-		(void)run(s, &call, len);
+		(void)run(s, &call, in, len);
 		bytes -= len;
 		memmove(in, in + len, bytes);
 	}
 	return bytes;
 }
 
+/* --- commands that are told by a ring --- */
+
+static void run_record(void *session, void *record, size_t bytes)
+{
+	struct session *s = session;
+	struct call call = {.session = s, .out = s->uverbs->out};
+	struct ib_uverbs_cmd_hdr hdr = {0};
+	size_t last = run_told(s, record, bytes);
+
+	memcpy(&hdr, record, MIN(last, sizeof(hdr)));
+	if (may_precede(hdr.command))
+		(void)run(s, &call, record, last);
+}
+
+static void on_broken_ring(void *session)
+{
+	struct session *s = session;
+
+	peer_log(&s->peer, "disconnected: what stands in its ring of commands is no record");
+	shutdown(s->fd, SHUT_RDWR); /* which ends the session in a later turn */
+}
+
+int uverbs_open_told(struct session *s, int fds[ABI_TOLD_FDS])
+{
+	static const struct told_ops ops = {.verbs = true, .run = run_record, .broken = on_broken_ring};
+
+	if (s->told)
+		return -EEXIST;
+	if (!s->process)
+		s->process = told_process_get(s->uverbs->rt, s->peer.pid);
+	return s->process ? told_open(s->process, &ops, s, fds, &s->told) : -ENOMEM;
+}
+
 static void on_message(struct rt_io *io, bool readable, bool writable)
 {
 	struct session *s = container_of(io, struct session, io);
 	struct uverbs *u = s->uverbs;
+	const int most = told_by_rings(NULL, s->told) ? 1 : MESSAGES_PER_TURN;
 	bool answered = false;
 
+	if (!told_run(NULL, s->told))
+		return;
 	/* A program that has an answer to read has sent nothing behind its command. */
-	for (int i = 0; i < MESSAGES_PER_TURN && !answered; i++) {
+	for (int i = 0; i < most && !answered; i++) {
 		ssize_t n = rt_receive(s->fd, u->in, sizeof(u->in), MSG_DONTWAIT | MSG_TRUNC, NULL,
 				       0);
 		bool alive;
@@ -384,7 +422,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 		if (n > 0 && !alive)
 			peer_log(&s->peer, "disconnected: a command of %zd bytes", n);
 		if (alive && s->state != SESSION_NEW)
-			n = (ssize_t)run_told(s, (size_t)n);
+			n = (ssize_t)run_told(s, (char *)u->in, (size_t)n);
 		if (alive && destroys_qp(s, (size_t)n) && !is_quiet(s) &&
 		    keep_command(s, (size_t)n))
 			return;

@@ -405,6 +405,15 @@ static int cmd_driver(struct call *call)
 					   call->driver_fds, &call->num_fds);
 }
 
+static int cmd_told_ring(struct call *call)
+{
+	int ret = uverbs_open_told(call->session, call->driver_fds);
+
+	call->fds = call->driver_fds;
+	call->num_fds = ret ? 0 : ABI_TOLD_FDS;
+	return ret;
+}
+
 static int cmd_connect(struct call *call)
 {
 	struct abi_resolve_resp *out = call->out;
@@ -430,6 +439,7 @@ const struct command uverbs_driver_commands[] = {
 	[ABI_CMD_MODIFIED - ABI_CMD_RESOLVE] = {"modified", IN(modify_qp), 0, cmd_modified},
 	[ABI_CMD_CREATED_QP - ABI_CMD_RESOLVE] = {"created_qp", sizeof(struct abi_create_granted_qp), 0,
 						  cmd_created_qp},
+	[ABI_CMD_TOLD_RING - ABI_CMD_RESOLVE] = {"told_ring", 0, 0, cmd_told_ring},
 	[ABI_CMD_COMPLETION - ABI_CMD_RESOLVE] = {"completion", sizeof(struct abi_completion),
 						  sizeof(struct abi_completion_resp), cmd_driver},
 	[ABI_CMD_ALLOC_DM - ABI_CMD_RESOLVE] = {"alloc_dm", sizeof(struct abi_alloc_dm),

@@ -11,6 +11,7 @@
 #include "abi/share.h"
 #include "abi/target.h"
 #include "access/quota.h"
+#include "access/told.h"
 #include "access/uverbs.h"
 #include "core/uobject.h"
 #include "rdma/ib_verbs.h"
@@ -34,6 +35,8 @@ struct session {
 	enum { SESSION_NEW, SESSION_OPENED, SESSION_ACTIVE, SESSION_ZOMBIE } state;
 	struct ib_device *device;
 	struct ib_ucontext *context;
+	struct told_process *process;
+	struct told *told; /* NULL: the program has not asked for a ring */
 	/* --- while packets that the program has queued are forwarded --- */
 	struct rt_work settle;
 	bool closing;	     /* the session ends afterwards */
@@ -131,6 +134,8 @@ u64 uverbs_memlock_bytes(const struct session *s);
 bool uverbs_may_send_raw(const struct session *s);
 /** uverbs_session_of() - Return: the session whose token is @token; NULL: there is none */
 struct session *uverbs_session_of(struct uverbs *uverbs, const uint8_t token[ABI_TOKEN_BYTES]);
+/** uverbs_open_told() - make the ring of ABI_CMD_TOLD_RING. Return: -EEXIST: there is one; as told_open() */
+int uverbs_open_told(struct session *s, int fds[ABI_TOLD_FDS]);
 /** uverbs_context_lost() - ib_ucontext.fatal(): report a fatal error to the program, and end its context */
 void uverbs_context_lost(struct ib_ucontext *context);
 

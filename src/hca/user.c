@@ -11,7 +11,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "abi/lane.h"
@@ -19,6 +18,7 @@
 #include "fabric/ethernet.h"
 #include "hca/private.h"
 #include "runtime/posix/closer.h"
+#include "runtime/posix/doorbell.h"
 #include "wire/frame.h"
 
 #define PACKETS_PER_TURN 64
@@ -282,14 +282,9 @@ static void user_awake(struct rt_poller *p)
 
 static void doorbell_rang(struct rt_io *io, bool readable, bool writable)
 {
-	uint64_t count;
-	struct iovec iov = {&count, sizeof(count)};
 	struct hca_user *user = container_of(io, struct hca_user, doorbell);
 
-	/* the program shares this eventfd, and may have made it blocking */
-	if (preadv2(io->ev.fd, &iov, 1, -1, RWF_NOWAIT) < 0) {
-		/* EAGAIN: another process has read it; the poller checks the ring in any case */
-	}
+	rt_doorbell_clear(io->ev.fd);
 	rt_poller_wake(user->hca->rt, &user->poller);
 }
 

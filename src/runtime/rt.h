@@ -86,7 +86,7 @@ void rt_poller_wake(struct rt *rt, struct rt_poller *p);
 
 /** enum rt_local - who keeps state of its own per loop. A loop is one fabric: what belongs to
  *  a fabric is found through its loop, never through a variable of the process. */
-enum rt_local { RT_LOCAL_CORE, RT_LOCAL_UVERBS, RT_LOCAL_UMAD, RT_LOCAL_UCMA, RT_LOCAL_UCM, RT_LOCAL_QUOTA,
+enum rt_local { RT_LOCAL_CORE, RT_LOCAL_UVERBS, RT_LOCAL_UMAD, RT_LOCAL_UCMA, RT_LOCAL_UCM, RT_LOCAL_QUOTA, RT_LOCAL_TOLD,
 		RT_LOCAL_IPOIB, RT_LOCAL_ETH, RT_LOCAL_SDP, RT_LOCAL_SRP, RT_LOCAL_SRPT, RT_LOCALS };
 /** rt_local() - Return: what rt_set_local() was called with last; NULL */
 void *rt_local(const struct rt *rt, enum rt_local which);

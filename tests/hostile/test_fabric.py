@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Attacks by packets: what one program sends may not keep the packets of others
 from where they go."""
+import mmap
+import os
+import random
+import socket
 import struct
+import threading
 from pathlib import Path
 
 from hostile.attack import Sender, innocents_go_on
 from hostile.test_mads import MadProgram, processor_seconds
 from interop.fabric import kill, wait_until
-from interop.test_bad_input import command, error_of, node_lid
+from interop.test_bad_input import ALLOC_PD, RING_DATA, RING_HEAD, Program, command, error_of, node_lid
 from interop.test_kill import softibd_pid
 from interop.test_managers import states as states_of
 
 QP1_QKEY = 0x80010000
 DESTROY_QP = 27  # <rdma/ib_user_verbs.h>
+MODIFIED, TOLD_RING, TOLD_BYTES = 0x5f0e, 0x5f10, 65536  # src/abi/session.h, src/abi/told.h
 PERF_MGT, GET, PORT_COUNTERS = 4, 1, 0x12
 
 
@@ -79,6 +85,66 @@ def test_qps_that_are_destroyed_with_full_rings(shared):
             innocents_go_on(shared)
             assert error_of(attacker.sock.recv(4096)) == 0
             attacker.create_qp()
+
+
+class Teller(Program):
+    """A program that has asked for a ring of commands, and writes its records itself."""
+
+    def __init__(self, fabric, node="n2"):
+        super().__init__(fabric, node)
+        self.sock.send(command(TOLD_RING))
+        answer, fds, _, _ = socket.recv_fds(self.sock, 4096, 2)
+        assert error_of(answer) == 0
+        self.fds += fds
+        self.told = mmap.mmap(fds[0], 0)
+        self.doorbell = fds[1]
+
+    def __exit__(self, *exc):
+        self.told.close()
+        super().__exit__(*exc)
+
+    def head(self):
+        return struct.unpack_from("@Q", self.told, RING_HEAD)[0]
+
+    def tell_until(self, tail):
+        self.told[0:8] = struct.pack("@Q", tail)
+        os.write(self.doorbell, struct.pack("=Q", 1))
+
+
+def test_a_ring_of_commands_that_is_always_full(shared):
+    """The program's own next command waits; others do not."""
+    record = command(MODIFIED, bytes(112))  # of a queue pair that does not exist
+    with Teller(shared) as teller:
+        told = struct.pack("=I", len(record)) + record + bytes(4)
+        assert TOLD_BYTES % len(told) == 0
+        teller.told[RING_DATA:RING_DATA + TOLD_BYTES] = told * (TOLD_BYTES // len(told))
+        stop = threading.Event()
+
+        def refill():
+            while not stop.is_set():
+                teller.tell_until(teller.head() + TOLD_BYTES)
+
+        thread = threading.Thread(target=refill)
+        thread.start()
+        try:
+            teller.sock.send(command(ALLOC_PD, bytes(8)))
+            for _ in range(5):
+                innocents_go_on(shared)
+        finally:
+            stop.set()
+            thread.join()
+        assert error_of(teller.sock.recv(4096)) == 0
+        assert teller.head() > 10 * TOLD_BYTES
+
+
+def test_nonsense_in_a_ring_of_commands(shared):
+    """It ends the program's session, and no other."""
+    for seed in range(20):
+        with Teller(shared) as teller:
+            teller.told[RING_DATA:RING_DATA + TOLD_BYTES] = random.Random(seed).randbytes(TOLD_BYTES)
+            teller.tell_until(8 * (seed + 1) if seed % 2 else 1 << 40)
+            assert teller.sock.recv(4096) == b""
+    innocents_go_on(shared)
 
 
 def test_another_manager(shared):

@@ -12,6 +12,7 @@
 #include "../core/rdma_cm_net.h"
 #include "abi/lane.h"
 #include "abi/session.h"
+#include "abi/told.h"
 #include "access/listener.h"
 #include "access/quota.h"
 #include "access/ucma.h"
@@ -632,6 +633,68 @@ static void test_few_commands_are_told_in_a_message(void **state)
 	assert_int_equal(answered(NULL), -EINVAL);
 }
 
+/* --- the ring by which a program tells --- */
+
+static void open_ring(struct abi_told *ring)
+{
+	int fds[ABI_TOLD_FDS];
+	char reply[64];
+
+	say(ABI_CM_TOLD_RING, NULL, 0, 0);
+	turn(1);
+	assert_true(rt_receive(commands, reply, sizeof(reply), MSG_DONTWAIT, fds, ABI_TOLD_FDS) > 0);
+	assert_true(abi_told_map(ring, fds));
+}
+
+static void test_a_ring_is_run_before_the_next_command(void **state)
+{
+	struct abi_cm_created got = ask_id();
+	const struct rdma_ucm_create_id cmd = {.uid = 1, .response = got.first, .ps = RDMA_PS_TCP};
+	const struct rdma_ucm_cmd_hdr hdr = {RDMA_USER_CM_CMD_CREATE_ID | ABI_CM_TOLD, sizeof(cmd), 0};
+	const struct iovec record[2] = {{(void *)&hdr, sizeof(hdr)}, {(void *)&cmd, sizeof(cmd)}};
+	struct abi_told ring;
+
+	open_ring(&ring);
+	assert_true(abi_told_put(&ring, record, 2));
+	abi_told_flush(&ring);
+	assert_int_equal(try_id(got.first), 0);
+	say(ABI_CM_TOLD_RING, NULL, 0, 0);
+	turn(1);
+	assert_int_equal(answered(NULL), -EEXIST);
+	abi_told_unmap(&ring);
+}
+
+/* Commands that are answered are not answered there, and a ring in a ring is none. */
+static void test_nothing_in_a_ring_is_answered(void **state)
+{
+	const struct rdma_ucm_cmd_hdr hdr = {.cmd = ABI_CM_TOLD_RING};
+	struct abi_told ring;
+	char byte;
+
+	open_ring(&ring);
+	assert_true(abi_told_put(&ring, &(struct iovec){(void *)&hdr, sizeof(hdr)}, 1));
+	assert_true(abi_told_put(&ring, &(struct iovec){(void *)&hdr, 3}, 1));
+	abi_told_flush(&ring);
+	turn(2);
+	assert_int_equal(recv(commands, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	abi_told_unmap(&ring);
+}
+
+static void test_nonsense_in_a_ring_ends_the_session(void **state)
+{
+	struct abi_told ring;
+	char byte;
+
+	open_ring(&ring);
+	memset(ring.tx.ring->data, 0x77, 8);
+	atomic_store(&ring.tx.ring->tail, 8);
+	turn(8);
+	assert_int_equal(recv(commands, &byte, 1, MSG_DONTWAIT), 0);
+	assert_int_equal(recv(news, &byte, 1, MSG_DONTWAIT), 0);
+	abi_told_unmap(&ring);
+}
+
 /* Who reads thousands of events and takes the last one first does not make softibd search for it. */
 static void test_an_event_far_from_the_oldest_is_not_sought(void **state)
 {
@@ -857,6 +920,9 @@ int main(void)
 		CASE(test_an_id_without_memory_fails),
 		CASE(test_ids_are_told_with_a_command),
 		CASE(test_few_commands_are_told_in_a_message),
+		CASE(test_a_ring_is_run_before_the_next_command),
+		CASE(test_nothing_in_a_ring_is_answered),
+		CASE(test_nonsense_in_a_ring_ends_the_session),
 		CASE(test_an_event_far_from_the_oldest_is_not_sought),
 		CASE(test_a_command_that_is_told_succeeds),
 		CASE(test_a_command_that_is_told_fails_by_an_event),

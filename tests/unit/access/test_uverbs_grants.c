@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Queue pairs that a program creates without asking: softibd has granted their numbers. */
+#include "abi/told.h"
 #include "core/uobject.h"
 #include "uverbs_program.h"
 
@@ -204,6 +205,87 @@ static void a_grant_ends_with_its_session(void **state)
 	w->sock = active_session(w);
 }
 
+/* --- the ring by which a program tells --- */
+
+static void open_ring(struct world *w, struct abi_told *ring)
+{
+	close_fds(w);
+	assert_int_equal(command(w, w->sock, ABI_CMD_TOLD_RING, NULL, 0, NULL, 0), 0);
+	assert_int_equal(w->num_fds, ABI_TOLD_FDS);
+	assert_true(abi_told_map(ring, w->fds));
+	w->num_fds = 0;
+}
+
+/* A record has several commands, as a message. Each is known when the socket's next message is answered. */
+static void what_a_ring_has_is_run_before_the_next_message(void **state)
+{
+	struct world *w = *state;
+	struct told_qp {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct abi_create_granted_qp in;
+	} record[2];
+	struct abi_created_qp out;
+	struct abi_told ring;
+	struct objects o;
+
+	make_objects(w, &o);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ask(w, &o, IB_QPT_RC, &out), 0);
+	assert_int_equal(out.count, 3);
+	open_ring(w, &ring);
+	for (int i = 0; i < 2; i++)
+		record[i] = (struct told_qp){{ABI_CMD_CREATED_QP, sizeof(record[i]) / 4, 0},
+					     {REQUEST(&o, IB_QPT_RC), out.granted[i].handle, 0}};
+	assert_true(abi_told_put(&ring, &(struct iovec){record, sizeof(record)}, 1));
+	abi_told_flush(&ring);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(query(w, out.granted[i].handle), 0);
+	assert_int_equal(query(w, out.granted[2].handle), -EINVAL);
+	assert_int_equal(command(w, w->sock, ABI_CMD_TOLD_RING, NULL, 0, NULL, 0), -EEXIST);
+	abi_told_unmap(&ring);
+}
+
+/* A command that is answered has no answer there, and does nothing. */
+static void a_ring_is_for_what_is_not_answered(void **state)
+{
+	struct world *w = *state;
+	const struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_alloc_pd in;
+	} record = {{IB_USER_VERBS_CMD_ALLOC_PD, sizeof(record) / 4, 2}, {0}};
+	struct abi_told ring;
+	const int live = w->fake->live;
+	char byte;
+
+	open_ring(w, &ring);
+	assert_true(abi_told_put(&ring, &(struct iovec){(void *)&record, sizeof(record)}, 1));
+	assert_true(abi_told_put(&ring, &(struct iovec){(void *)&record, 3}, 1));
+	abi_told_flush(&ring);
+	turn(w);
+	assert_int_equal(recv(w->sock, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(w->fake->live, live);
+	abi_told_unmap(&ring);
+}
+
+static void nonsense_in_a_ring_ends_the_session(void **state)
+{
+	struct world *w = *state;
+	struct abi_told ring;
+	char byte;
+
+	open_ring(w, &ring);
+	atomic_store(&ring.tx.ring->tail, 8);
+	memset(ring.tx.ring->data, 0x77, 8);
+	for (int i = 0; i < 4; i++)
+		turn(w);
+	assert_int_equal(recv(w->sock, &byte, 1, MSG_DONTWAIT), 0);
+	assert_int_equal(uverbs_num_sessions(w->uverbs), 0);
+	abi_told_unmap(&ring);
+	close(w->sock);
+	w->sock = active_session(w);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -215,6 +297,9 @@ int main(void)
 		CASE(who_has_no_room_is_granted_none),
 		CASE(granted_qps_have_their_place),
 		CASE(a_grant_ends_with_its_session),
+		CASE(what_a_ring_has_is_run_before_the_next_message),
+		CASE(a_ring_is_for_what_is_not_answered),
+		CASE(nonsense_in_a_ring_ends_the_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #include "abi/lane.h"
 #include "abi/ring.h"
 #include "abi/session.h"
+#include "abi/told.h"
 #include "fake_softibd.h"
 
 #define MAX_SESSIONS 8
@@ -33,7 +34,11 @@ struct session {
 	void *link;
 	struct abi_ring_tx tx;
 	struct abi_ring_rx rx;
+	struct abi_ring_rx told; /* no ring: there is none */
+	int told_doorbell;
 };
+
+#define FDS_OF_A_SESSION 3 /* that poll() waits for */
 
 struct fake_softibd {
 	char dir[64];
@@ -52,6 +57,8 @@ struct fake_softibd {
 	_Atomic int modified;
 	_Atomic uint32_t grant; /* QPs that go with the next one that is created */
 	_Atomic int created, connected; /* QPs of a grant; those that asked for their flow */
+	_Atomic bool has_rings; /* for what is told */
+	_Atomic int told; /* records of such a ring */
 	_Atomic bool has_lane; /* the descriptors of FAKE_LANE come */
 };
 
@@ -258,6 +265,48 @@ static void answer_query_object(struct fake_softibd *fake, struct session *s, co
 	       in->object == ABI_OBJECT_DM);
 }
 
+/* --- the ring by which a program tells --- */
+
+static void answer_told_ring(struct session *s)
+{
+	const size_t bytes = abi_ring_bytes(ABI_TOLD_RING_BYTES);
+	struct abi_ring *ring;
+	int fds[ABI_TOLD_FDS];
+
+	if (s->told.ring) {
+		answer(s->sock, -EEXIST, NULL, 0, NULL, 0);
+		return;
+	}
+	fds[0] = memfd_create("told", MFD_CLOEXEC);
+	fds[1] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ftruncate(fds[0], (off_t)bytes))
+		abort();
+	ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	abi_ring_init(ring, ABI_TOLD_RING_BYTES);
+	s->told = (struct abi_ring_rx){.ring = ring, .size = ABI_TOLD_RING_BYTES};
+	answer(s->sock, 0, NULL, 0, fds, ABI_TOLD_FDS);
+	close(fds[0]);
+	s->told_doorbell = fds[1];
+}
+
+static void command(struct fake_softibd *fake, struct session *s, const void *message);
+
+static void run_told(struct fake_softibd *fake, struct session *s)
+{
+	const void *record;
+	size_t len;
+
+	while (s->told.ring && (record = abi_ring_peek(&s->told, &len))) {
+		command(fake, s, record);
+		fake->told++;
+		abi_ring_consume(&s->told);
+	}
+	if (s->told.ring)
+		abi_ring_release(&s->told);
+}
+
+/* --- commands --- */
+
 static void command(struct fake_softibd *fake, struct session *s, const void *message)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = message;
@@ -294,6 +343,12 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 		answer_limits(s);
 		break;
 	case ABI_CMD_MODIFIED: /* is not answered */
+		break;
+	case ABI_CMD_TOLD_RING:
+		if (fake->has_rings)
+			answer_told_ring(s);
+		else
+			answer(s->sock, -EOPNOTSUPP, NULL, 0, NULL, 0);
 		break;
 	case ABI_CMD_ALLOC_DM:
 		answer_alloc_dm(fake, s, hdr + 1);
@@ -333,6 +388,10 @@ static void close_session(struct session *s)
 		close(s->lanes);
 		munmap(s->link, 2 * RING_STRIDE);
 	}
+	if (s->told.ring) {
+		munmap(s->told.ring, abi_ring_bytes(ABI_TOLD_RING_BYTES));
+		close(s->told_doorbell);
+	}
 	if (s->sock >= 0)
 		close(s->sock);
 	*s = (struct session){.sock = -1};
@@ -344,6 +403,7 @@ static void message(struct fake_softibd *fake, struct session *s)
 	const struct abi_open *open = (void *)bytes;
 	ssize_t n = recv(s->sock, bytes, sizeof(bytes), 0);
 
+	run_told(fake, s);
 	if (n <= 0) {
 		close_session(s);
 	} else if (s->opened) {
@@ -397,6 +457,8 @@ static bool links_turn(struct fake_softibd *fake)
 		abi_ring_wake(&s->rx);
 		turn_around(s);
 		busy |= !abi_ring_sleep(&s->rx);
+		run_told(fake, s);
+		busy |= s->told.ring && !abi_ring_sleep(&s->told);
 	}
 	return busy;
 }
@@ -406,26 +468,31 @@ static void *serve(void *arg)
 	struct fake_softibd *fake = arg;
 
 	for (;;) {
-		struct pollfd fds[2 + 2 * MAX_SESSIONS] = {{.fd = fake->listener, .events = POLLIN},
+		struct pollfd fds[2 + FDS_OF_A_SESSION * MAX_SESSIONS] = {{.fd = fake->listener, .events = POLLIN},
 							   {.fd = fake->stop_fd, .events = POLLIN}};
 		bool busy = links_turn(fake);
 		uint64_t count;
 
 		for (int i = 0; i < fake->num_sessions; i++) {
 			struct session *s = &fake->session[i];
+			struct pollfd *of = &fds[2 + FDS_OF_A_SESSION * i];
 
-			fds[2 + 2 * i] = (struct pollfd){.fd = s->sock, .events = POLLIN};
-			fds[3 + 2 * i] = (struct pollfd){
+			of[0] = (struct pollfd){.fd = s->sock, .events = POLLIN};
+			of[1] = (struct pollfd){
 				.fd = s->attached ? s->fd[ABI_FD_DOORBELL] : -1, .events = POLLIN};
+			of[2] = (struct pollfd){
+				.fd = s->told.ring ? s->told_doorbell : -1, .events = POLLIN};
 		}
-		poll(fds, 2 + 2 * (nfds_t)fake->num_sessions, busy ? 0 : -1);
+		poll(fds, 2 + FDS_OF_A_SESSION * (nfds_t)fake->num_sessions, busy ? 0 : -1);
 		if (fds[1].revents)
 			return NULL;
 		for (int i = 0; i < fake->num_sessions; i++) {
-			if (fds[3 + 2 * i].revents & POLLIN &&
-			    read(fds[3 + 2 * i].fd, &count, sizeof(count)) < 0)
-				continue;
-			if (fds[2 + 2 * i].revents)
+			const struct pollfd *of = &fds[2 + FDS_OF_A_SESSION * i];
+
+			for (int bell = 1; bell < FDS_OF_A_SESSION; bell++)
+				if (of[bell].revents & POLLIN && read(of[bell].fd, &count, sizeof(count)) < 0)
+					continue;
+			if (of[0].revents)
 				message(fake, &fake->session[i]);
 		}
 		if (fds[0].revents & POLLIN && fake->num_sessions < MAX_SESSIONS)
@@ -508,6 +575,16 @@ int fake_created(struct fake_softibd *fake)
 int fake_connected(struct fake_softibd *fake)
 {
 	return fake->connected;
+}
+
+void fake_give_rings(struct fake_softibd *fake)
+{
+	fake->has_rings = true;
+}
+
+int fake_told(struct fake_softibd *fake)
+{
+	return fake->told;
 }
 
 void fake_give_lane(struct fake_softibd *fake)

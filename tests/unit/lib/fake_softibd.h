@@ -37,6 +37,10 @@ void fake_grant(struct fake_softibd *fake, uint32_t count);
 int fake_created(struct fake_softibd *fake);
 /** fake_connected() - QPs that asked for their flow on their way to RTR */
 int fake_connected(struct fake_softibd *fake);
+/** fake_give_rings() - programs that ask for a ring for what they tell (abi/told.h) get one */
+void fake_give_rings(struct fake_softibd *fake);
+/** fake_told() - records of such rings */
+int fake_told(struct fake_softibd *fake);
 /** fake_give_lane() - the next answer about a flow brings the descriptors of FAKE_LANE */
 void fake_give_lane(struct fake_softibd *fake);
 /** fake_refuse_creations() - a rule may (not) make the creation of objects fail */

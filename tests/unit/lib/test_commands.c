@@ -3,11 +3,13 @@
 #include "../test.h"
 
 #include <errno.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../../lib/librdmacm/commands.h"
+#include "abi/fds.h"
 
 struct fixture {
 	struct commands commands;
@@ -264,6 +266,123 @@ static void an_address_that_may_be_refused_is_asked(void **state)
 	assert_false(is_address_asked(f, to_address(id, 1), 0));
 }
 
+/* --- the ring --- */
+
+/* softibd's answer to ABI_CM_TOLD_RING. Return: softibd's side of the ring */
+static struct abi_ring_rx will_give_ring(struct fixture *f)
+{
+	const size_t bytes = abi_ring_bytes(ABI_TOLD_RING_BYTES);
+	const int fds[ABI_TOLD_FDS] = {memfd_create("told", MFD_CLOEXEC), eventfd(0, EFD_CLOEXEC)};
+	const struct abi_reply reply = {0};
+	struct abi_ring *ring;
+
+	assert_int_equal(ftruncate(fds[0], (off_t)bytes), 0);
+	ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	assert_ptr_not_equal(ring, MAP_FAILED);
+	abi_ring_init(ring, ABI_TOLD_RING_BYTES);
+	assert_int_equal(abi_send_fds(f->softibd, &reply, sizeof(reply), fds, ABI_TOLD_FDS, 0), 0);
+	for (int i = 0; i < ABI_TOLD_FDS; i++)
+		close(fds[i]);
+	return (struct abi_ring_rx){.ring = ring, .size = ABI_TOLD_RING_BYTES};
+}
+
+static void drop_ring(struct abi_ring_rx *ring)
+{
+	munmap(ring->ring, abi_ring_bytes(ABI_TOLD_RING_BYTES));
+}
+
+/* Tell so often by messages that the next time a ring is asked for. Return: the id to tell of then */
+static uint32_t tell_by_messages(struct fixture *f)
+{
+	uint32_t id = with_granted_ids(f, 40);
+
+	assert_true(is_address_asked(f, to_address(id, 1), 0));
+	for (int i = 1; i < ABI_TOLD_TIMES; i++) {
+		create(f, RDMA_PS_TCP, &id);
+		assert_false(is_address_asked(f, to_address(id, 1), 0));
+	}
+	create(f, RDMA_PS_TCP, &id);
+	return id;
+}
+
+/* Return: the command of the next message; 0: there is none */
+static uint32_t heard_command(struct fixture *f)
+{
+	struct rdma_ucm_cmd_hdr hdr = {0};
+
+	heard(f, &hdr, sizeof(hdr));
+	return hdr.cmd;
+}
+
+static void what_is_told_often_goes_by_a_ring(void **state)
+{
+	struct fixture *f = *state;
+	struct abi_ring_rx ring;
+	struct {
+		struct create create;
+		struct resolve resolve;
+	} record;
+	uint32_t id = tell_by_messages(f);
+	const void *shared;
+	size_t len;
+
+	ring = will_give_ring(f);
+	for (int i = 0; i < 3; i++) {
+		struct resolve command = to_address(id, 1);
+
+		assert_int_equal(exchange(f, &command, sizeof(command)), 0);
+		assert_int_equal(heard_command(f), i ? 0 : ABI_CM_TOLD_RING);
+		shared = abi_ring_peek(&ring, &len);
+		assert_non_null(shared);
+		assert_int_equal(len, sizeof(record));
+		memcpy(&record, shared, sizeof(record));
+		abi_ring_consume(&ring);
+		is_told(&record.create, id);
+		assert_int_equal(record.resolve.hdr.cmd, RDMA_USER_CM_CMD_RESOLVE_ADDR | ABI_CM_TOLD);
+		assert_int_equal(record.resolve.cmd.id, id);
+		create(f, RDMA_PS_TCP, &id);
+	}
+	assert_true(is_address_asked(f, to_address(7, 2), -EINVAL)); /* by a message, as ever */
+	drop_ring(&ring);
+}
+
+static void who_gets_no_ring_tells_by_messages(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t id = tell_by_messages(f);
+	struct resolve command = to_address(id, 1);
+
+	will_refuse(f, -ENOMEM);
+	assert_int_equal(exchange(f, &command, sizeof(command)), 0);
+	assert_int_equal(heard_command(f), ABI_CM_TOLD_RING);
+	assert_int_equal(heard_command(f), RDMA_USER_CM_CMD_CREATE_ID | ABI_CM_TOLD); /* and more */
+	create(f, RDMA_PS_TCP, &id);
+	assert_false(is_address_asked(f, to_address(id, 1), 0)); /* is not asked again */
+}
+
+/* softibd answers EEXIST when it has run the ring. One that does not is gone. */
+static void a_full_ring_is_run_by_softibd(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t id = tell_by_messages(f);
+	struct resolve command = to_address(id, 1);
+	struct abi_ring_rx ring = will_give_ring(f);
+	char fill[1024] = {0};
+
+	assert_int_equal(exchange(f, &command, sizeof(command)), 0);
+	assert_int_equal(heard_command(f), ABI_CM_TOLD_RING);
+	while (abi_told_put(&f->commands.ring, &(struct iovec){fill, sizeof(fill)}, 1))
+		;
+	while (abi_told_put(&f->commands.ring, &(struct iovec){fill, 4}, 1))
+		;
+	create(f, RDMA_PS_TCP, &id);
+	command = to_address(id, 1);
+	will_refuse(f, -EEXIST);
+	assert_int_equal(exchange(f, &command, sizeof(command)), -ENODEV);
+	assert_int_equal(heard_command(f), ABI_CM_TOLD_RING);
+	drop_ring(&ring);
+}
+
 /* --- libibverbs --- */
 
 static int told_now;
@@ -333,6 +452,9 @@ int main(void)
 		CASE(many_ids_are_told_in_several_messages),
 		CASE(an_address_is_asked_once),
 		CASE(an_address_that_may_be_refused_is_asked),
+		CASE(what_is_told_often_goes_by_a_ring),
+		CASE(who_gets_no_ring_tells_by_messages),
+		CASE(a_full_ring_is_run_by_softibd),
 		CASE(libibverbs_tells_before_a_command),
 		CASE(a_flow_is_passed_on),
 	};

@@ -4,6 +4,7 @@
  * to RTR of those whose flow it has answered ahead. What it tells later must not be too late.
  */
 #include "../../../lib/libibverbs/expect.h"
+#include "abi/told.h"
 #include "program.h"
 
 #define TO_RTR                                                                                    \
@@ -295,6 +296,103 @@ static void much_that_is_kept_goes_out_in_parts(void **state)
 		assert_int_equal(ibv_destroy_qp(qp[--made]), 0);
 }
 
+/* --- the ring --- */
+
+/* Tell often enough by messages, so that libibverbs asks for a ring. The QPs that are made are destroyed. */
+static void come_to_ring(struct program *p)
+{
+	for (int i = 0; i <= ABI_TOLD_TIMES; i++) {
+		struct ibv_qp *qp = make(p, 1, 16, NULL);
+
+		assert_int_equal(ibv_destroy_qp(qp), 0);
+		make_first(p, 1);
+		qp = make(p, 1, 16, NULL);
+		softib_tell_now();
+		assert_int_equal(ibv_destroy_qp(qp), 0);
+		assert_int_equal(ibv_destroy_qp(p->qp[0]), 0);
+	}
+	p->qp[0] = NULL;
+}
+
+static void what_is_told_often_goes_by_a_ring(void **state)
+{
+	struct program *p = *state;
+	struct ibv_qp *qp[16];
+	int before;
+
+	fake_give_rings(p->fake);
+	softib_tell_now();
+	come_to_ring(p);
+	make_first(p, 16);
+	wait_for_softibd(p);
+	before = fake_told(p->fake);
+	for (int i = 0; i < 8; i++)
+		qp[i] = make(p, 1, 16, NULL);
+	assert_int_equal(fake_told(p->fake), before); /* they are kept */
+	softib_tell_now();
+	for (int i = 0; i < 1000 && fake_told(p->fake) < before + 8; i++)
+		usleep(1000); /* no message follows */
+	assert_int_equal(fake_told(p->fake), before + 8);
+	for (int i = 8; i < 16; i++)
+		qp[i] = make(p, 1, 16, NULL);
+	wait_for_softibd(p); /* before the message, whether it was let go or not */
+	assert_int_equal(fake_told(p->fake), before + 16);
+	for (int i = 0; i < 16; i++)
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+}
+
+/* A program that keeps more than the ring has room for waits until softibd has run it. */
+static void a_full_ring_is_run(void **state)
+{
+	enum { QPS = 600 };
+	struct program *p = *state;
+	struct ibv_qp *qp[QPS];
+	int before;
+
+	fake_give_rings(p->fake);
+	softib_tell_now();
+	come_to_ring(p);
+	assert_true(QPS * sizeof(struct ib_uverbs_modify_qp) > ABI_TOLD_RING_BYTES);
+	for (int i = 0; i < QPS; i++)
+		qp[i] = make(p, 1, 16, NULL);
+	before = fake_told(p->fake);
+	for (int i = 0; i < QPS; i++)
+		to_init(qp[i]);
+	wait_for_softibd(p);
+	assert_int_equal(fake_told(p->fake), before + QPS);
+	for (int i = 0; i < QPS; i++)
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+}
+
+/* A forked child has no ring, and its parent's is not disturbed. */
+static void a_child_does_not_tell(void **state)
+{
+	struct program *p = *state;
+	struct ibv_qp *qp[2];
+	int before, status;
+	pid_t child;
+
+	fake_give_rings(p->fake);
+	softib_tell_now();
+	come_to_ring(p);
+	make_first(p, 2);
+	qp[0] = make(p, 1, 16, NULL);
+	wait_for_softibd(p);
+	before = fake_told(p->fake);
+	child = fork();
+	if (!child) {
+		softib_tell_now();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	qp[1] = make(p, 1, 16, NULL);
+	wait_for_softibd(p);
+	assert_int_equal(fake_told(p->fake), before + 1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +405,9 @@ int main(void)
 		CASE(rtr_that_may_be_refused_is_asked),
 		CASE(what_is_kept_goes_out_in_time),
 		CASE(much_that_is_kept_goes_out_in_parts),
+		CASE(what_is_told_often_goes_by_a_ring),
+		CASE(a_full_ring_is_run),
+		CASE(a_child_does_not_tell),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
