@@ -158,6 +158,7 @@ static int start_engine(struct soft_context *ctx)
 		.async_event = async_engine_event,
 		.completion_fault = session_completion,
 		.kick = progress_engine_wants,
+		.count = link_count,
 		.unlocked = wakeups_run,
 		.barrier = context_barrier(),
 		.general_only = wants_general_only(),

@@ -137,6 +137,21 @@ static bool ring_fits(uint64_t offset, uint64_t ring_bytes, uint64_t total)
 	       abi_ring_bytes(ring_bytes) <= total - offset;
 }
 
+static bool counters_fit(const struct abi_context_resp *resp, uint64_t total)
+{
+	return resp->counters_offset % 64 == 0 && resp->counters_offset <= total &&
+	       resp->num_ports * sizeof(struct abi_counters) <= total - resp->counters_offset;
+}
+
+/** link_count() - eng_config.count() */
+void link_count(void *ctx, unsigned port_num, enum tp_counter counter)
+{
+	const struct soft_link *link = &((struct soft_context *)ctx)->link;
+
+	if (link->counters)
+		abi_count(&link->counters[port_num - 1], counter);
+}
+
 /**
  * link_map() - map the rings that GET_CONTEXT described
  * @memfd: of both rings; stays the caller's
@@ -155,7 +170,8 @@ int link_map(struct soft_link *link, int memfd, int doorbell_fd,
 		return -errno;
 	if (!size || (size & (size - 1)) ||
 	    !ring_fits(resp->to_daemon_offset, size, (uint64_t)st.st_size) ||
-	    !ring_fits(resp->to_engine_offset, size, (uint64_t)st.st_size))
+	    !ring_fits(resp->to_engine_offset, size, (uint64_t)st.st_size) ||
+	    !counters_fit(resp, (uint64_t)st.st_size))
 		return -EPROTO;
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	if (map == MAP_FAILED)
@@ -171,6 +187,8 @@ int link_map(struct soft_link *link, int memfd, int doorbell_fd,
 		.map = map,
 		.map_bytes = (size_t)st.st_size,
 	};
+	if (resp->counters_offset)
+		link->counters = (void *)((char *)map + resp->counters_offset);
 	return 0;
 }
 

@@ -25,6 +25,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <stdatomic.h>
 
+#include "abi/counters.h"
 #include "abi/devpage.h"
 #include "abi/objects.h"
 #include "abi/ring.h"
@@ -134,6 +135,7 @@ struct soft_link {
 	_Atomic bool broken; /* softibd has ended: packets are dropped */
 	void *map;
 	size_t map_bytes;
+	struct abi_counters *counters; /* by ports; NULL: softibd reads none */
 	uint8_t *void_packet; /* packets that are to be dropped are written here */
 	struct lanes lanes;
 	bool into_void; /* the reserved packet is in void_packet, and commit drops it */
@@ -365,6 +367,7 @@ extern const struct eng_link_ops link_ops;
 int link_map(struct soft_link *link, int memfd, int doorbell_fd,
 	     const struct abi_context_resp *resp);
 void link_unmap(struct soft_link *link);
+void link_count(void *ctx, unsigned port_num, enum tp_counter counter);
 bool link_arm_sleep(struct soft_link *link);
 void link_disarm_sleep(struct soft_link *link);
 uint64_t link_position(struct soft_link *link, bool *waiting);

@@ -52,10 +52,6 @@ struct abi_ring_rx {
 	uint32_t len; /* of the record that abi_ring_peek() returned */
 };
 
-/** struct abi_link - what a program and softibd share: a ring each way */
-struct abi_link_layout {
-	uint64_t to_daemon_offset, to_engine_offset, ring_bytes, total_bytes;
-};
 #define ABI_LINK_RING_BYTES (1u << 20)
 
 static inline size_t abi_ring_bytes(uint64_t size)

@@ -128,7 +128,7 @@ struct abi_ioctl {
  */
 enum abi_context_fd {
 	ABI_FD_DEVPAGE,	      /* memfd, read-only: struct abi_devpage */
-	ABI_FD_LINK,	      /* memfd: struct abi_ring to softibd, then to the engine */
+	ABI_FD_LINK,	      /* memfd: struct abi_ring to softibd, to the engine, struct abi_counters */
 	ABI_FD_DOORBELL,      /* eventfd: rung by the engine, softibd sleeps on it */
 	ABI_FD_ASYNC_READ,    /* SOCK_SEQPACKET: struct ib_uverbs_async_event_desc */
 	ABI_FD_ASYNC_WRITE,   /* its other end: for events the engine raises */
@@ -201,6 +201,7 @@ struct abi_context_resp {
 	uint32_t ring_bytes;	   /* data bytes of each ring */
 	uint64_t to_daemon_offset; /* in the link memfd */
 	uint64_t to_engine_offset;
+	uint64_t counters_offset;  /* 0: nobody reads any */
 	uint8_t token[ABI_TOKEN_BYTES]; /* who has it may share the context's objects (abi/share.h) */
 	uint32_t program; /* the number by which others know it: abi_lane_event.owner */
 	uint32_t reserved;

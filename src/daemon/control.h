@@ -6,6 +6,7 @@
 #ifndef SOFTIB_DAEMON_CONTROL_H
 #define SOFTIB_DAEMON_CONTROL_H
 
+#include "abi/counters.h"
 #include "fabric/fabric.h"
 #include "runtime/posix/rt_posix.h"
 
@@ -27,6 +28,9 @@ struct control_ops {
 	bool ipoib_connected; /* IP interfaces begin in connected mode */
 	/** window_operations() - number of requests performed through windows; may be NULL */
 	uint64_t (*window_operations)(void *ctx);
+	/** port_counters() - what the queue pairs of a port count (hca_counters()); may be NULL
+	 *  Return: false: the node has no adapter */
+	bool (*port_counters)(void *ctx, int node, unsigned port_num, uint64_t values[ABI_COUNTERS]);
 	struct modules *modules; /* the loader of modules; NULL: none */
 	/** stop() - shut softibd down, from the loop; may be NULL */
 	void (*stop)(void *ctx);

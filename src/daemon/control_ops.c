@@ -8,8 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fabric/topo_plan.h"
 #include "daemon/control_private.h"
+#include "fabric/topo_plan.h"
+#include "hca/hca.h"
 #include "rdma/ib_verbs.h"
 
 /* --- the state of ports ------------------------------------------------ */
@@ -219,6 +220,17 @@ static const struct {
 	{AG_VL15_DROPPED, "vl15_dropped", 1},
 };
 
+static void put_hca_counters(struct control_request *req, struct json_object *o, int node, unsigned port)
+{
+	const struct control_ops *ops = control_ops(req->control);
+	uint64_t values[ABI_COUNTERS];
+
+	if (!ops->port_counters || !ops->port_counters(ops->ctx, node, port, values))
+		return;
+	for (unsigned i = 0; i < ABI_COUNTERS; i++)
+		control_put_number(o, hca_counter_name(i), values[i]);
+}
+
 static struct json_object *counters_json(struct control_request *req, int node, int port)
 {
 	const struct ag_port *p = &fab_node(control_fabric(req->control), node)->port[port];
@@ -233,6 +245,7 @@ static struct json_object *counters_json(struct control_request *req, int node, 
 				   (p->count.raw[c] - p->seldom->base_ext[c]) *
 					   (uint64_t)counters[i].scale);
 	}
+	put_hca_counters(req, o, node, (unsigned)port);
 	return o;
 }
 

@@ -78,6 +78,7 @@ struct daemon {
 	struct fabric *fab;
 	struct hca_set *adapters;
 	struct hca **hca; /* by node; NULL for switches */
+	const char *counter_names[NLDEV_COUNTERS_MAX];
 	bool *polled;	  /* by node; NULL: no adapter is polled */
 	struct removal *removals; /* adapters that are being removed */
 	struct modules *modules;
@@ -405,9 +406,30 @@ static void serve_faults(struct daemon *d)
 	fab_fault_ops_set(d->fab, &ops);
 }
 
-/* The counters of a port that both the kernel's rxe and a fabric have. */
-static const char *const counter_names[] = {"sent_pkts", "rcvd_pkts", "link_downed"};
-static const enum ag_counter counters[] = {AG_XMIT_PACKETS, AG_RCV_PACKETS, AG_LINK_DOWNED};
+/* The counters of a port that both the kernel's rxe and a fabric have; those of queue pairs follow. */
+static const struct {
+	const char *name;
+	enum ag_counter counter;
+} counters[] = {
+	{"sent_pkts", AG_XMIT_PACKETS}, {"rcvd_pkts", AG_RCV_PACKETS}, {"link_downed", AG_LINK_DOWNED}};
+#define COUNTERS (ARRAY_SIZE(counters) + ABI_COUNTERS)
+
+static void name_counters(const char *names[COUNTERS])
+{
+	for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
+		names[i] = counters[i].name;
+	for (unsigned i = 0; i < ABI_COUNTERS; i++)
+		names[ARRAY_SIZE(counters) + i] = hca_counter_name(i);
+}
+
+static bool hca_port_counters(void *ctx, int node, unsigned port_num, uint64_t values[ABI_COUNTERS])
+{
+	const struct hca *hca = ((const struct daemon *)ctx)->hca[node];
+
+	if (hca)
+		hca_counters(hca, port_num, values);
+	return hca;
+}
 
 static int read_counters(void *ctx, const struct ib_device *device, uint32_t port_num,
 			 uint64_t *values)
@@ -421,9 +443,9 @@ static int read_counters(void *ctx, const struct ib_device *device, uint32_t por
 		fab_fold_node(d->fab, i);
 		port = &fab_node(d->fab, i)->port[port_num];
 		for (size_t n = 0; n < ARRAY_SIZE(counters); n++)
-			values[n] = port->count.raw[counters[n]] -
-				    port->seldom->base_ext[counters[n]];
-		return 0;
+			values[n] = port->count.raw[counters[n].counter] -
+				    port->seldom->base_ext[counters[n].counter];
+		return hca_port_counters(ctx, i, port_num, values + ARRAY_SIZE(counters)) ? 0 : -ENODEV;
 	}
 	return -ENODEV;
 }
@@ -454,16 +476,18 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.polled = opt->polled,
 		.ipoib_connected = opt->ipoib_connected,
 		.window_operations = window_operations,
+		.port_counters = hca_port_counters,
 		.modules = d->modules,
 		.stop = stop,
 		.ctx = d,
 	};
 	const struct nldev_counters port_counters = {
-		.num = ARRAY_SIZE(counters), .names = counter_names, .read = read_counters, .ctx = d};
+		.num = COUNTERS, .names = d->counter_names, .read = read_counters, .ctx = d};
 	int ret = uverbs_create(d->rt, dir, &d->uverbs);
 
 	if (ret)
 		return fail("cannot open the uverbs socket", ret);
+	name_counters(d->counter_names);
 	if (opt->memlock)
 		uverbs_enforce_memlock(d->uverbs);
 	if (opt->net_raw)

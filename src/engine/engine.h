@@ -216,6 +216,8 @@ struct eng_config {
 	/** kick() - call eng_tick() at @by, which is earlier than was known, because of a timer
 	 *  or of a packet that waits for room. May be NULL */
 	void (*kick)(void *ctx, mono_t by);
+	/** count() - a QP of port @port_num has counted an event. May be NULL. Context: the engine's lock */
+	void (*count)(void *ctx, unsigned port_num, enum tp_counter counter);
 	/** unlocked() - called without the lock after it was released, if ring(), flush() or
 	 *  cq_event() were called under it: do what these put off. May be NULL */
 	void (*unlocked)(void *ctx);

@@ -847,6 +847,8 @@ static inline bool eng_needs_care(const struct eng_qp *qp, const struct eng_cq *
 
 /* qp.c */
 extern const struct tp_ops eng_tp_ops;
+/** eng_qp_count() - tp_ops.count() of all QPs and EE contexts */
+void eng_qp_count(void *qp, enum tp_counter counter);
 struct eng_qp *eng_qp_find(struct engine *e, uint32_t qpn, unsigned port_num);
 /* The parts of eng_qp_create(), eng_qp_destroy() and eng_qp_modify(). Context: enter, leave and
  * set are called with the engine's lock held; prepare and free without. If leave or set report

@@ -174,10 +174,21 @@ static void op_put(void *ctx, void *to, const void *from, uint32_t len, uint32_t
 	eng_put(((struct eng_qp *)ctx)->engine, to, from, len, offset);
 }
 
+void eng_qp_count(void *ctx, enum tp_counter counter)
+{
+	const struct eng_qp *qp = ctx;
+	const struct eng_config *cfg = &qp->engine->cfg;
+	const unsigned port_num = tp_qp_attr(qp->tp)->port_num;
+
+	if (cfg->count && port_num && port_num <= cfg->devpage->num_ports)
+		cfg->count(cfg->ctx, port_num, counter);
+}
+
 /* those that are the same for all QPs */
 #define COMMON_OPS                                                                                 \
 	.put = op_put, .invalidate = op_invalidate, .bind = op_bind,                               \
-	.complete_send = op_complete_send, .event = eng_qp_event, .path_failed = eng_path_failed
+	.complete_send = op_complete_send, .event = eng_qp_event, .path_failed = eng_path_failed, \
+	.count = eng_qp_count
 
 const struct tp_ops eng_tp_ops = {
 	COMMON_OPS,

@@ -387,4 +387,5 @@ const struct tp_ops eng_ee_ops = {
 	.event = eng_qp_event,
 	.path_failed = eng_path_failed,
 	.suspend = ee_suspend,
+	.count = eng_qp_count,
 };

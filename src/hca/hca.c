@@ -82,6 +82,7 @@ static int make_engine(struct hca *hca)
 		.cq_event = engine_cq_event,
 		.async_event = engine_async_event,
 		.kick = engine_kick,
+		.count = hca_count,
 		.ctx = hca,
 	};
 
@@ -210,6 +211,7 @@ undo_page:
 	hca_page_destroy(hca);
 undo_ports:
 	rt_free(hca->port);
+	rt_free(hca->counted);
 	ib_dealloc_device(&hca->ib);
 	return ret;
 }
@@ -228,5 +230,6 @@ void hca_destroy(struct hca *hca)
 	eng_table_free(&hca->keys, rt_free);
 	eng_table_free(&hca->xrc_srqs, rt_free);
 	rt_free(hca->port);
+	rt_free(hca->counted);
 	ib_dealloc_device(&hca->ib);
 }

@@ -9,6 +9,7 @@
 #ifndef SOFTIB_HCA_H
 #define SOFTIB_HCA_H
 
+#include "abi/counters.h"
 #include "fabric/fabric.h"
 #include "rdma/ib_verbs.h"
 #include "runtime/posix/rt_posix.h"
@@ -56,6 +57,12 @@ uint64_t hca_windows_operations(struct hca_set *set);
 
 /** hca_profile_less() - list the limits of the profile that @hca does not reach: profile_apply() */
 unsigned hca_profile_less(const struct hca *hca, char *less, size_t bytes);
+
+/** hca_counters() - events that the queue pairs of a port have counted since the start (enum tp_counter), also those of
+ *  programs that have ended. Programs count themselves: the values are their word */
+void hca_counters(const struct hca *hca, unsigned port_num, uint64_t values[ABI_COUNTERS]);
+/** hca_counter_name() - Return: the name of hw_counters in the kernel's drivers. @i: below ABI_COUNTERS */
+const char *hca_counter_name(unsigned i);
 
 /** hca_has_qp() - is there a queue pair of this number (2 and up)? */
 bool hca_has_qp(const struct hca *hca, uint32_t qpn);

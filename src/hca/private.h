@@ -101,6 +101,7 @@ struct hca_user {
 	struct abi_ring_tx tx; /* packets to it */
 	void *link_memory;
 	size_t link_bytes;
+	struct abi_counters *counters; /* in link_memory, by ports */
 	int fd[ABI_CONTEXT_FDS];
 	struct abi_context_resp resp;
 	struct list_head mcast;
@@ -216,6 +217,7 @@ struct hca {
 	struct list_head kernel_qps, user_qps; /* struct hca_qp.node */
 	unsigned kernel_groups;	      /* multicast attachments of the QPs in kernel_qps */
 	uint64_t frames;	      /* Ethernet frames received so far */
+	struct abi_counters *counted; /* by ports, of the kernel engine and of programs that have ended; NULL: none */
 };
 
 /** hca_qp_receives() - does @qp receive in the state that the core has of it? The core does not know
@@ -235,6 +237,12 @@ static inline struct hca *hca_of(struct ib_device *device)
 {
 	return container_of(device, struct hca, ib);
 }
+
+/* counters.c */
+/** hca_count() - eng_config.count() of the kernel engine of @hca */
+void hca_count(void *hca, unsigned port_num, enum tp_counter counter);
+/** hca_counters_keep() - keep what @user has counted, which ends */
+void hca_counters_keep(struct hca_user *user);
 
 /* devpage.c */
 int hca_page_create(struct hca *hca);

@@ -293,13 +293,14 @@ static void doorbell_rang(struct rt_io *io, bool readable, bool writable)
 static int make_link(struct hca_user *user)
 {
 	size_t ring = ALIGN_UP(abi_ring_bytes(ABI_LINK_RING_BYTES), (size_t)4096);
+	size_t counters = user->hca->ib.phys_port_cnt * sizeof(*user->counters);
 	struct abi_ring *out, *in;
 	int fd = memfd_create("softib-link", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)
 		return -errno;
 	user->fd[ABI_FD_LINK] = fd;
-	user->link_bytes = 2 * ring;
+	user->link_bytes = 2 * ring + ALIGN_UP(counters, (size_t)4096);
 	/* sealed: a program that shrinks it would cause a SIGBUS in softibd */
 	if (ftruncate(fd, (off_t)user->link_bytes) ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
@@ -312,6 +313,7 @@ static int make_link(struct hca_user *user)
 	}
 	out = user->link_memory;
 	in = (void *)((char *)user->link_memory + ring);
+	user->counters = (void *)((char *)user->link_memory + 2 * ring);
 	abi_ring_init(out, ABI_LINK_RING_BYTES);
 	abi_ring_init(in, ABI_LINK_RING_BYTES);
 	user->rx = (struct abi_ring_rx){.ring = out, .size = ABI_LINK_RING_BYTES};
@@ -321,6 +323,7 @@ static int make_link(struct hca_user *user)
 		.ring_bytes = ABI_LINK_RING_BYTES,
 		.to_daemon_offset = 0,
 		.to_engine_offset = ring,
+		.counters_offset = 2 * ring,
 		.program = user->owner,
 	};
 	return 0;
@@ -420,6 +423,7 @@ void hca_dealloc_ucontext(struct ib_ucontext *context)
 {
 	struct hca_user *user = container_of(context, struct hca_user, ib);
 
+	hca_counters_keep(user);
 	hca_targets_leave(user);
 	hca_lanes_drop(user);
 	rt_io_watch(&user->lanes_io, false, false);

@@ -153,11 +153,13 @@ static void retry(struct tp_qp *qp)
 		return; /* everything is sent again when the timer expires */
 	if (!qp->ops->path_failed || !qp->ops->path_failed(qp->ctx, !sq->retries_left)) {
 		if (!sq->retries_left) {
+			tp_count(qp, TP_RETRY_EXCEEDED);
 			tp_sq_fail_oldest(qp, IBV_WC_RETRY_EXC_ERR);
 			return;
 		}
 		sq->retries_left--;
 	}
+	tp_count(qp, TP_RETRY);
 	sq->recovering = true;
 	tp_requester_rewind(qp);
 }
@@ -169,20 +171,26 @@ static void lost_response(struct tp_qp *qp)
 		retry(qp);
 }
 
+static void fail_not_ready(struct tp_qp *qp)
+{
+	tp_count(qp, TP_RNR_RETRY_EXCEEDED);
+	tp_sq_fail_oldest(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+}
+
 /* the peer has no receive for the message of an EE context, which may carry others meanwhile */
 static void suspend(struct tp_qp *qp, mono_t until)
 {
 	if (qp->ops->suspend(qp->ctx, until))
 		tp_ee_abandon(qp);
 	else
-		tp_sq_fail_oldest(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+		fail_not_ready(qp);
 }
 
 static void receiver_not_ready(struct tp_qp *qp, uint8_t rnr_enc, mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
 
-	qp->stats.rnr_naks_rx++;
+	tp_count(qp, TP_RNR_NAK_RECEIVED);
 	if (sq->block & TP_BLOCK_RNR)
 		return; /* a second copy */
 	/* the peer may have found a receive for a packet that was sent twice, so the message
@@ -193,7 +201,7 @@ static void receiver_not_ready(struct tp_qp *qp, uint8_t rnr_enc, mono_t now)
 	}
 	if (qp->attr.rnr_retry != 7) {
 		if (sq->rnr_left == 0) {
-			tp_sq_fail_oldest(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+			fail_not_ready(qp);
 			return;
 		}
 		sq->rnr_left--;
@@ -235,7 +243,7 @@ static void nak(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 	else if (kind == WIRE_AETH_RNR_NAK)
 		receiver_not_ready(qp, value, now);
 	else if (value == WIRE_NAK_PSN_SEQUENCE) {
-		qp->stats.seq_naks_rx++;
+		tp_count(qp, TP_SEQUENCE_NAK_RECEIVED);
 		retry(qp);
 	} else if (value < ARRAY_SIZE(nak_status)) {
 		tp_sq_fail_oldest(qp, nak_status[value]);
@@ -397,7 +405,7 @@ static void stale_response(struct tp_qp *qp, const struct wire_packet *pkt, uint
 {
 	struct tp_sq *sq = &qp->sq;
 
-	qp->stats.duplicates++;
+	tp_count(qp, TP_DUPLICATE_RESPONSE);
 	if (!is_ack(pkt, flags) || !psn_eq(psn_add(pkt->bth.psn, 1), sq->una))
 		return;
 	note_credits(sq, &pkt->aeth);
@@ -440,6 +448,6 @@ void tp_completer_expire(struct tp_qp *qp, mono_t now)
 		sq->half_waited = true;
 		return;
 	}
-	qp->stats.timeouts++;
+	tp_count(qp, TP_TIMEOUT);
 	retry(qp);
 }

@@ -568,6 +568,14 @@ static inline void tp_sq_retire(struct tp_sq *sq, uint32_t n)
 	sq->tail += n;
 }
 
+/** tp_count() - count an event, of the QP and of its port */
+static inline void tp_count(struct tp_qp *qp, enum tp_counter counter)
+{
+	qp->stats.count[counter]++;
+	if (qp->ops->count)
+		qp->ops->count(qp->ctx, counter);
+}
+
 /** tp_sq_progressed() - una moved on: the counters of attempts begin afresh */
 static inline void tp_sq_progressed(struct tp_qp *qp)
 {

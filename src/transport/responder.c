@@ -89,6 +89,7 @@ static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 		verdict = tp_resource_request(qp, pkt, flags);
 
 	if (unlikely(verdict == TP_NO_RECEIVE)) { /* 9.7.5.2.8 */
+		tp_count(qp, TP_RNR_NAK_SENT);
 		tp_queue_nak(r, WIRE_AETH_RNR_NAK | rnr_timer_enc(qp, pkt), r->epsn);
 		r->nak_sent = true;
 	} else if (unlikely(verdict != TP_ACCEPT)) {
@@ -104,7 +105,7 @@ static void duplicate(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t 
 {
 	struct wire_packet rest;
 
-	qp->stats.duplicates++;
+	tp_count(qp, TP_DUPLICATE_REQUEST);
 	if (flags & (WIRE_IS_READ | WIRE_IS_ATOMIC)) {
 		tp_resource_duplicate(qp, pkt, flags);
 		return;
@@ -122,7 +123,7 @@ static void too_early(struct tp_qp *qp)
 {
 	struct tp_responder *r = &qp->resp;
 
-	qp->stats.out_of_sequence++;
+	tp_count(qp, TP_OUT_OF_SEQUENCE);
 	if (r->nak_sent) /* one NAK per gap */
 		return;
 	r->nak_sent = true;

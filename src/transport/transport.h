@@ -192,6 +192,21 @@ enum tp_key {
 	TP_KEY_RECEIVE, /* a receive request, whose queue has a PD of its own */
 };
 
+/** enum tp_counter - what a QP counts, and its port with it (tp_ops.count()) */
+enum tp_counter {
+	TP_DUPLICATE_REQUEST,
+	TP_OUT_OF_SEQUENCE, /* requests that came too early */
+	TP_RNR_NAK_SENT,
+	TP_RNR_NAK_RECEIVED,
+	TP_SEQUENCE_NAK_RECEIVED,
+	TP_TIMEOUT, /* of the ACK timer */
+	TP_RETRY,   /* how often requests began to be sent again, RNR NAKs apart */
+	TP_RETRY_EXCEEDED,
+	TP_RNR_RETRY_EXCEEDED,
+	TP_DUPLICATE_RESPONSE,
+	TP_COUNTERS
+};
+
 /** struct tp_ops - what a QP needs from its engine; ctx is tp_qp.ctx */
 struct tp_ops {
 	/**
@@ -249,6 +264,8 @@ struct tp_ops {
 	 *  other attempt before @until. Return: true: the message is abandoned, and the engine
 	 *  posts it again; false: it has failed */
 	bool (*suspend)(void *ctx, mono_t until);
+	/** count() - the QP has counted an event. NULL: nobody else counts it */
+	void (*count)(void *ctx, enum tp_counter counter);
 };
 
 /** struct tp_attr - attributes that ibv_modify_qp sets, as they stand */
@@ -303,7 +320,8 @@ static inline uint32_t tp_qkey_sent(uint32_t qpn, uint32_t attr, uint32_t qkey)
 
 /** struct tp_stats - per-QP counters, for status and tests */
 struct tp_stats {
-	uint64_t retransmits, timeouts, rnr_naks_rx, seq_naks_rx, duplicates, out_of_sequence;
+	uint32_t count[TP_COUNTERS];
+	uint64_t retransmits; /* packets */
 	uint64_t tx_packets, rx_packets;
 };
 

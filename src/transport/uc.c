@@ -32,7 +32,7 @@ void tp_uc_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t fla
 	if (!(flags & (WIRE_IS_SEND | WIRE_IS_WRITE)))
 		return;
 	if (!psn_eq(pkt->bth.psn, r->epsn)) { /* 9.8.2.2 */
-		qp->stats.out_of_sequence++;
+		tp_count(qp, TP_OUT_OF_SEQUENCE);
 		tp_message_abandon(qp);
 		r->epsn = pkt->bth.psn;
 	}

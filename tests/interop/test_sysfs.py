@@ -69,8 +69,7 @@ def row(fabric):
 
 def test_the_kernel_s_names(shell):
     assert set(shell.run(f"ls {PORT}/counters").split()) == COUNTERS
-    assert set(shell.run(f"ls {PORT}/hw_counters").split()) == {"link_downed", "rcvd_pkts",
-                                                               "sent_pkts"}
+    assert {"link_downed", "rcvd_pkts", "sent_pkts"} <= set(shell.run(f"ls {PORT}/hw_counters").split())
     for name in COUNTERS:
         assert re.fullmatch(r"\d+\n", shell.run(f"cat {PORT}/counters/{name}"))
     assert shell.run(f"stat -c %a {PORT}/counters/port_rcv_data {PORT}/lid") == "444\n444\n"

@@ -185,6 +185,16 @@ static const struct {
 	{"hw_counters/sent_pkts", "xmit_packets", 1},
 	{"hw_counters/rcvd_pkts", "rcv_packets", 1},
 	{"hw_counters/link_downed", "link_downed", 1},
+	{"hw_counters/duplicate_request", "duplicate_request", 1},
+	{"hw_counters/duplicate_response", "duplicate_response", 1},
+	{"hw_counters/out_of_seq_request", "out_of_seq_request", 1},
+	{"hw_counters/send_rnr_err", "send_rnr_err", 1},
+	{"hw_counters/rcvd_rnr_err", "rcvd_rnr_err", 1},
+	{"hw_counters/rcvd_seq_err", "rcvd_seq_err", 1},
+	{"hw_counters/local_ack_timeout_err", "local_ack_timeout_err", 1},
+	{"hw_counters/completer_retry_err", "completer_retry_err", 1},
+	{"hw_counters/retry_exceeded_err", "retry_exceeded_err", 1},
+	{"hw_counters/retry_rnr_exceeded_err", "retry_rnr_exceeded_err", 1},
 };
 
 static void put_counters(struct sysfs_sink *t, const char *device, struct json_object *row)

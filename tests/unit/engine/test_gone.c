@@ -144,7 +144,7 @@ static void expect_use(struct world *w, const struct use *u, uint32_t len, uint3
 		expect_around(u, gone, len, offset);
 	assert_int_equal(tp_qp_state(w->a.qp->tp),
 			 sent == IBV_WC_SUCCESS ? IBV_QPS_RTS : IBV_QPS_ERR);
-	assert_int_equal(tp_qp_stats(w->a.qp->tp)->timeouts, 0);
+	assert_int_equal(tp_qp_stats(w->a.qp->tp)->count[TP_TIMEOUT], 0);
 	munmap(gone, GONE_BYTES);
 }
 

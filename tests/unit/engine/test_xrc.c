@@ -303,7 +303,7 @@ static void an_empty_srq_makes_the_initiator_wait(void **state)
 	assert_int_equal(send(&x->w->a, wr, 8), 0);
 	run(x->w);
 	expect_empty(&x->w->a);
-	assert_int_equal(tp_qp_stats(x->w->a.qp->tp)->rnr_naks_rx, 1);
+	assert_int_equal(tp_qp_stats(x->w->a.qp->tp)->count[TP_RNR_NAK_RECEIVED], 1);
 	give(x, 0, 100, 0, 64);
 	clock_now = mono_add(clock_now, tp_rnr_ns(1));
 	run(x->w);

@@ -329,7 +329,7 @@ static void test_receive_by_packet(void **state)
 	pair_expect_received(p, B, 0, IBV_WC_SUCCESS);
 	pair_expect_received(p, B, 2, IBV_WC_SUCCESS);
 	pair_expect_received(p, B, 1, IBV_WC_SUCCESS);
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->rnr_naks_rx, 1);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_RNR_NAK_RECEIVED], 1);
 	pair_recv(p, B, 6, 0, 64);
 	pair_run(p);
 	pair_expect_received(p, B, 6, IBV_WC_SUCCESS);

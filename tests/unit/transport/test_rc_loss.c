@@ -150,7 +150,7 @@ static void test_atomic_once(void **state)
 		memcpy(&v, p->side[B].memory + 64, 8);
 		assert_int_equal(v, 12);
 		assert_int_equal(pair_count(p, B, WIRE_ATOMIC_ACK), 2);
-		assert_int_equal(tp_qp_stats(p->side[B].qp)->duplicates, 1);
+		assert_int_equal(tp_qp_stats(p->side[B].qp)->count[TP_DUPLICATE_REQUEST], 1);
 		pair_free(p);
 	}
 }
@@ -180,7 +180,7 @@ static void test_atomic_once_at_another_depth(void **state)
 		pair_run(p);
 		for (unsigned i = 0; i < 8; i++)
 			pair_expect_sent(p, A, i, IBV_WC_SUCCESS);
-		assert_int_equal(tp_qp_stats(p->side[B].qp)->duplicates, 2);
+		assert_int_equal(tp_qp_stats(p->side[B].qp)->count[TP_DUPLICATE_REQUEST], 2);
 		memcpy(&v, p->side[A].memory + 8 * 6, 8);
 		assert_int_equal(v, 6);
 		memcpy(&v, p->side[B].memory + 64, 8);
@@ -207,8 +207,8 @@ static void test_sequence_nak(void **state)
 	assert_int_equal(nak->msn, 0);
 	assert_int_equal(pair_count(p, B, WIRE_ACKNOWLEDGE), 2);
 	assert_int_equal(tp_qp_stats(p->side[A].qp)->retransmits, 7);
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 0);
-	assert_int_equal(tp_qp_stats(p->side[B].qp)->out_of_sequence, 6);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_TIMEOUT], 0);
+	assert_int_equal(tp_qp_stats(p->side[B].qp)->count[TP_OUT_OF_SEQUENCE], 6);
 	pair_free(p);
 }
 
@@ -228,8 +228,8 @@ static void test_second_gap(void **state)
 	pair_send(p, A, IBV_WR_RDMA_WRITE, 1, 0, 10 * 1024, 0);
 	pair_run(p);
 	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->seq_naks_rx, 2);
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 0);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_SEQUENCE_NAK_RECEIVED], 2);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_TIMEOUT], 0);
 	pair_free(p);
 }
 
@@ -270,7 +270,7 @@ static void test_implied_nak(void **state)
 	assert_int_equal(pair_find(p, B, WIRE_READ_RESP_ONLY, 0)->lost, true);
 	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
 	pair_expect_sent(p, A, 2, IBV_WC_SUCCESS);
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 0);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_TIMEOUT], 0);
 	pair_expect_quiet(p);
 	pair_free(p);
 }
@@ -304,7 +304,7 @@ static void expect_retries(const struct pair_options *options, uint64_t wait_ns)
 	pair_expect_sent(p, A, 2, IBV_WC_WR_FLUSH_ERR);
 	pair_expect_received(p, A, 7, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(tp_qp_state(p->side[A].qp), IBV_QPS_ERR);
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 4);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_TIMEOUT], 4);
 	pair_free(p);
 }
 
@@ -343,7 +343,7 @@ static void test_the_floor_is_for_acks_alone(void **state)
 	mono_t start;
 
 	pair_send(p, A, IBV_WR_SEND, 1, 0, 8, 0);
-	while (!tp_qp_stats(p->side[A].qp)->rnr_naks_rx)
+	while (!tp_qp_stats(p->side[A].qp)->count[TP_RNR_NAK_RECEIVED])
 		pair_run_until(p, mono_add(p->now, NSEC_PER_USEC));
 	start = p->now;
 	assert_int_equal(tp_qp_expiry(p->side[A].qp).ns - start.ns,
@@ -378,7 +378,7 @@ static void test_progress_refills_retries(void **state)
 		pair_run(p);
 		pair_expect_sent(p, A, i, IBV_WC_SUCCESS);
 	}
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 16);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_TIMEOUT], 16);
 	pair_free(p);
 }
 
@@ -390,7 +390,7 @@ static void test_no_room_no_timeout(void **state)
 	p->corked = true;
 	pair_send(p, A, IBV_WR_RDMA_WRITE, 1, 0, 8, 0);
 	pair_run_until(p, mono_add(p->now, NSEC_PER_SEC));
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 0);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_TIMEOUT], 0);
 	p->corked = false;
 	pair_run(p);
 	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
@@ -411,7 +411,7 @@ static void test_rnr(void **state)
 	assert_int_equal(pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->syndrome,
 			 WIRE_AETH_RNR_NAK | 12);
 	assert_int_equal(pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->psn.v, 0x100);
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->rnr_naks_rx, 1);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_RNR_NAK_RECEIVED], 1);
 	first = pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->sent;
 	pair_recv(p, B, 9, 0x1000, 4096);
 	pair_run(p);
@@ -436,7 +436,7 @@ static void test_rnr_then_late_nak(void **state)
 
 	pair_send(p, A, IBV_WR_SEND, 1, 0, 3000, 0);
 	pair_run_until(p, mono_add(p->now, 100 * NSEC_PER_USEC));
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->rnr_naks_rx, 1);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_RNR_NAK_RECEIVED], 1);
 	pair_deliver(p, A, &pkt);
 	assert_false(tp_qp_wants_transmit(p->side[A].qp));
 	pair_recv(p, B, 9, 0x1000, 4096);
@@ -453,7 +453,7 @@ static void test_rnr_write_imm(void **state)
 
 	pair_send(p, A, IBV_WR_RDMA_WRITE_WITH_IMM, 1, 0, 3000, 0x1000);
 	pair_run_until(p, mono_add(p->now, 2000 * NSEC_PER_USEC));
-	assert_true(tp_qp_stats(p->side[A].qp)->rnr_naks_rx > 1);
+	assert_true(tp_qp_stats(p->side[A].qp)->count[TP_RNR_NAK_RECEIVED] > 1);
 	assert_int_equal(pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->psn.v, 0x102);
 	assert_int_equal(pair_count(p, A, WIRE_WRITE_FIRST), 1); /* only the last again */
 	pair_recv(p, B, 9, 0, 0);
@@ -473,7 +473,7 @@ static void test_rnr_exceeded(void **state)
 	pair_run(p);
 	pair_expect_sent(p, A, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	pair_expect_sent(p, A, 2, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->rnr_naks_rx, 3);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_RNR_NAK_RECEIVED], 3);
 	assert_int_equal(tp_qp_state(p->side[A].qp), IBV_QPS_ERR);
 	assert_int_equal(tp_qp_state(p->side[B].qp), IBV_QPS_RTS);
 	pair_expect_quiet(p);
@@ -486,7 +486,7 @@ static void test_rnr_for_ever(void **state)
 
 	pair_send(p, A, IBV_WR_SEND, 1, 0, 8, 0);
 	pair_run_until(p, mono_add(p->now, NSEC_PER_SEC));
-	assert_true(tp_qp_stats(p->side[A].qp)->rnr_naks_rx > 1000);
+	assert_true(tp_qp_stats(p->side[A].qp)->count[TP_RNR_NAK_RECEIVED] > 1000);
 	pair_recv(p, B, 1, 0, 8);
 	pair_run(p);
 	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
@@ -510,7 +510,7 @@ static void test_marked_rnr(void **state)
 	pair_run(p);
 	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
 	pair_expect_received(p, B, 9, IBV_WC_SUCCESS);
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->rnr_naks_rx, 3);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_RNR_NAK_RECEIVED], 3);
 	/* with the timer that the mark names, not the responder's */
 	assert_int_equal(pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->syndrome, WIRE_AETH_RNR_NAK | 1);
 	/* what takes no receive is not refused */
@@ -518,7 +518,7 @@ static void test_marked_rnr(void **state)
 	pair_send(p, A, IBV_WR_RDMA_WRITE, 2, 0, 8, 0x100);
 	pair_run(p);
 	pair_expect_sent(p, A, 2, IBV_WC_SUCCESS);
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->rnr_naks_rx, 3);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_RNR_NAK_RECEIVED], 3);
 	pair_expect_quiet(p);
 	pair_free(p);
 }

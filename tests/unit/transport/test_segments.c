@@ -169,8 +169,8 @@ static void no_acknowledgement_overtakes_a_response(void **state)
 			pair_expect_sent(p, A, 2, IBV_WC_SUCCESS);
 			pair_expect_received(p, B, 7, IBV_WC_SUCCESS);
 			assert_int_equal(tp_qp_stats(p->side[A].qp)->retransmits, 0);
-			assert_int_equal(tp_qp_stats(p->side[A].qp)->duplicates, 0);
-			assert_int_equal(tp_qp_stats(p->side[B].qp)->duplicates, 0);
+			assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_DUPLICATE_RESPONSE], 0);
+			assert_int_equal(tp_qp_stats(p->side[B].qp)->count[TP_DUPLICATE_REQUEST], 0);
 			pair_expect_quiet(p);
 			pair_free(p);
 		}
@@ -270,7 +270,7 @@ static void shorter_segments_wait_for_no_answer_unasked(void **state)
 		pair_run(p);
 		pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
 		assert_memory_equal(p->side[A].memory, p->side[B].memory, PAIR_MEMORY);
-		assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 0);
+		assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_TIMEOUT], 0);
 		pair_expect_quiet(p);
 		pair_free(p);
 	}
@@ -379,7 +379,7 @@ static void a_late_acknowledgement_ends_the_repetition(void **state)
 		p->now = tp_qp_expiry(qp);
 		tp_qp_expire(qp, p->now);
 	}
-	assert_int_equal(tp_qp_stats(qp)->timeouts, 1);
+	assert_int_equal(tp_qp_stats(qp)->count[TP_TIMEOUT], 1);
 	assert_true(tp_qp_wants_transmit(qp));
 	tp_qp_acked(qp, out.hdr.bth.psn, p->now);
 	for (unsigned n = 0; n < 3; n++)
@@ -433,7 +433,7 @@ static void what_the_fast_path_sent_is_sent_again(void **state)
 		pair_expect_received(p, B, n, IBV_WC_SUCCESS);
 		assert_memory_equal(p->side[B].memory + 0x100 * n, was + 64 * n, one[n].bytes);
 	}
-	assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 1);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->count[TP_TIMEOUT], 1);
 	pair_expect_quiet(p);
 	pair_free(p);
 }
