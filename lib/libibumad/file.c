@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "abi/fds.h"
+#include "abi/told.h"
 #include "umad_private.h"
 
 #define MAD_BYTES 256
@@ -26,6 +27,10 @@ struct open_port {
 	int users; /* calls that are in it, and the table */
 	pthread_mutex_t control_lock; /* one request at a time */
 	pthread_mutex_t recv_lock;    /* a peek and its receive belong together */
+	pthread_mutex_t send_lock;
+	/* --- protected by send_lock --- */
+	struct abi_told ring;
+	unsigned times_told; /* until there is a ring, or none to be had */
 };
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,6 +60,8 @@ static void port_put(struct open_port *p)
 	if (!last)
 		return;
 	close(p->control);
+	abi_told_unmap(&p->ring);
+	pthread_mutex_destroy(&p->send_lock);
 	pthread_mutex_destroy(&p->control_lock);
 	pthread_mutex_destroy(&p->recv_lock);
 	free(p);
@@ -74,6 +81,7 @@ int umad_file_open(const char *device, int port)
 	}
 	pthread_mutex_init(&p->control_lock, NULL);
 	pthread_mutex_init(&p->recv_lock, NULL);
+	pthread_mutex_init(&p->send_lock, NULL);
 	p->fd = fd;
 	p->users = 1;
 	pthread_mutex_lock(&table_lock);
@@ -150,6 +158,56 @@ static int send_large(int fd, const struct ib_user_mad *mad, size_t bytes)
 	return ret;
 }
 
+/* Ask for a ring, or, if there is one, let softibd run all that stands in it. Context: send_lock
+ * Return: 0; -EEXIST; -errno */
+static int ask_for_ring(struct open_port *p, int fds[ABI_TOLD_FDS])
+{
+	int ret;
+
+	pthread_mutex_lock(&p->control_lock);
+	ret = umad_session_ask_for_ring(p->control, fds);
+	pthread_mutex_unlock(&p->control_lock);
+	return ret;
+}
+
+/* Context: send_lock. Return: false: there is no ring */
+static bool use_ring(struct open_port *p)
+{
+	int fds[ABI_TOLD_FDS] = {-1, -1};
+
+	if (p->times_told < ABI_TOLD_TIMES && ++p->times_told == ABI_TOLD_TIMES) {
+		ask_for_ring(p, fds);
+		abi_told_map(&p->ring, fds);
+	}
+	return abi_told_usable(&p->ring);
+}
+
+/* A full ring is waited for, as a full socket is. Context: send_lock. Return: 0; -errno */
+static int put_record(struct open_port *p, const struct ib_user_mad *mad, size_t bytes)
+{
+	const struct iovec part = {(void *)mad, bytes};
+	int fds[ABI_TOLD_FDS], ret;
+
+	while (!abi_told_put(&p->ring, &part, 1)) {
+		abi_told_flush(&p->ring);
+		ret = ask_for_ring(p, fds);
+		if (ret != -EEXIST)
+			return ret ? ret : -EIO;
+	}
+	abi_told_flush(&p->ring);
+	return 0;
+}
+
+/* Context: send_lock */
+static int write_record(struct open_port *p, const struct ib_user_mad *mad, size_t bytes)
+{
+	if (bytes > INLINE_BYTES)
+		return send_large(p->fd, mad, bytes);
+	if (bytes <= ABI_TOLD_RECORD_MAX && use_ring(p))
+		return put_record(p, mad, bytes);
+	return send_record(p->fd, mad, bytes, NULL, 0);
+}
+
 int umad_file_write(int fd, const struct ib_user_mad *mad, size_t bytes)
 {
 	struct open_port *p = port_get(fd);
@@ -157,11 +215,9 @@ int umad_file_write(int fd, const struct ib_user_mad *mad, size_t bytes)
 
 	if (!p)
 		return -EBADF;
-	if (bytes < sizeof(*mad))
-		ret = -EINVAL;
-	else
-		ret = bytes > INLINE_BYTES ? send_large(fd, mad, bytes)
-					   : send_record(fd, mad, bytes, NULL, 0);
+	pthread_mutex_lock(&p->send_lock);
+	ret = bytes < sizeof(*mad) ? -EINVAL : write_record(p, mad, bytes);
+	pthread_mutex_unlock(&p->send_lock);
 	port_put(p);
 	return ret;
 }

@@ -13,6 +13,7 @@
 #include "abi/fds.h"
 #include "abi/hint.h"
 #include "abi/await.h"
+#include "abi/told.h"
 #include "umad_private.h"
 
 const char *umad_session_dir(void)
@@ -173,4 +174,12 @@ int umad_session_ioctl(int control, unsigned int request, void *arg, size_t byte
 	if (ret)
 		return ret;
 	return receive_reply(control, arg, bytes, NULL, NULL);
+}
+
+int umad_session_ask_for_ring(int control, int *fds)
+{
+	struct abi_ioctl head = {.request = ABI_UMAD_TOLD_RING};
+	ssize_t n = abi_exchange_fds(control, &(struct iovec){&head, sizeof(head)}, 1, NULL, 0, fds, ABI_TOLD_FDS);
+
+	return n < 0 ? (int)n : 0;
 }

@@ -59,6 +59,10 @@ int umad_session_open(const char *device, int port, int *control);
  */
 int umad_session_ioctl(int control, unsigned int request, void *arg, size_t bytes);
 
+/** umad_session_ask_for_ring() - ABI_UMAD_TOLD_RING. @fds: set to ABI_TOLD_FDS descriptors, or -1
+ *  Return: 0; -EEXIST: there is a ring, and softibd has run it; -errno */
+int umad_session_ask_for_ring(int control, int *fds);
+
 /**
  * umad_file_open() - open the device file of a port
  * Return: its descriptor, not blocking; -errno

@@ -115,6 +115,10 @@ struct abi_port_info {
 	uint16_t pkey[ABI_PORT_PKEYS];
 };
 
+/** ABI_UMAD_TOLD_RING - a request of the umad's ioctl socket, without an argument: a ring for records of at most
+ *  ABI_TOLD_RECORD_MAX (abi/told.h) */
+#define ABI_UMAD_TOLD_RING 0x5f00u
+
 /** struct abi_ioctl - on the umad's ioctl socket; the argument follows:
  *  struct ib_user_mad_reg_req, ib_user_mad_reg_req2 or a __u32 agent id */
 struct abi_ioctl {

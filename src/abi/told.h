@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The ring by which a program tells softibd of commands that are not answered. Such a command may as well be a message
+ * The ring by which a program tells softibd of commands that are not answered, or sends it MADs. These may as well be messages
  * of the session's socket, but a message costs each side a system call. A record costs none while softibd is awake.
  *
- * A program asks for the ring of a session by ABI_CMD_TOLD_RING on "uverbs", or ABI_CM_TOLD_RING on "rdma_cm". The answer
+ * A program asks for the ring of a session by ABI_CMD_TOLD_RING on "uverbs", ABI_CM_TOLD_RING on "rdma_cm" or
+ * ABI_UMAD_TOLD_RING on the second socket of "umad". The answer
  * carries two descriptors: a memfd with the ring (struct abi_ring), and the eventfd that wakes softibd. A record has
  * what a message would have that is not answered.
  *

@@ -29,7 +29,7 @@ struct told {
 	struct rt_poller poller;
 	struct rt_io doorbell;
 	int doorbell_fd;
-	bool broken;
+	bool broken, paused;
 };
 
 /* --- processes --- */
@@ -85,7 +85,8 @@ static uint64_t told_until(const struct told *told)
 
 static void stop(struct told *told)
 {
-	rt_poller_del(&told->poller);
+	if (!told->paused)
+		rt_poller_del(&told->poller);
 	rt_io_watch(&told->doorbell, false, false);
 }
 
@@ -135,7 +136,7 @@ bool told_run(struct told_process *process, struct told *told)
 
 	if (process && !run_verbs(process))
 		return false;
-	return !told || run_records(told, until);
+	return !told || told->paused || run_records(told, until);
 }
 
 bool told_by_rings(const struct told_process *process, const struct told *told)
@@ -170,7 +171,19 @@ static void doorbell_rang(struct rt_io *io, bool readable, bool writable)
 	struct told *told = container_of(io, struct told, doorbell);
 
 	rt_doorbell_clear(io->ev.fd);
-	rt_poller_wake(told->process->rt, &told->poller);
+	if (!told->paused)
+		rt_poller_wake(told->process->rt, &told->poller);
+}
+
+void told_pause(struct told *told, bool paused)
+{
+	if (!told || told->broken || told->paused == paused)
+		return;
+	told->paused = paused;
+	if (paused)
+		rt_poller_del(&told->poller);
+	else
+		rt_poller_add(told->process->rt, &told->poller);
 }
 
 /* --- coming and going --- */

@@ -48,9 +48,11 @@ void told_close(struct told *told);
  * told_run() - run what was told before the call, and of each ring as many records as a turn has
  * @process: whose verbs contexts come first; NULL: nobody's
  * @told: NULL: there is none
- * Return: true if nothing is left, so that the session's next message may be read
+ * Return: true if nothing is left, or the ring is paused, so that the session's next message may be read
  */
 bool told_run(struct told_process *process, struct told *told);
+/** told_pause() - run no records until it is called once more, with false. @told: NULL: nothing */
+void told_pause(struct told *told, bool paused);
 /** told_by_rings() - does @told, or what the process tells of its verbs contexts, come before the messages of a session?
  *  Then a turn reads one of them: what was told before the next one may be in a ring. @process, @told: NULL: none */
 bool told_by_rings(const struct told_process *process, const struct told *told);

@@ -14,7 +14,7 @@
 #include "runtime/posix/closer.h"
 
 #define MESSAGES_PER_TURN 64
-#define FDS_OF_A_SESSION 4 /* two sockets, and long records: one that is read, one to be read */
+#define FDS_OF_A_SESSION 5 /* two sockets, the doorbell of a ring, and long records: one that is read, one to be read */
 
 struct umad {
 	struct rt *rt;
@@ -36,6 +36,9 @@ static struct umad *endpoint_of(const struct ib_device *device)
 
 static void close_session(struct umad_session *s)
 {
+	told_close(s->told);
+	s->told = NULL;
+	told_process_put(s->process);
 	umad_agents_drop(s);
 	umad_load_drop(s);
 	umad_queue_drop(s);
@@ -97,9 +100,11 @@ static struct ib_device *find_port(const struct rt *rt, const struct abi_open *o
 static void on_control(struct rt_io *io, bool readable, bool writable)
 {
 	struct umad_session *s = container_of(io, struct umad_session, control);
-	ssize_t n = rt_receive(s->control_fd, s->umad->in, sizeof(s->umad->in), MSG_DONTWAIT,
-			       NULL, 0);
+	ssize_t n;
 
+	if (!told_run(NULL, s->told))
+		return;
+	n = rt_receive(s->control_fd, s->umad->in, sizeof(s->umad->in), MSG_DONTWAIT, NULL, 0);
 	if (n == -EAGAIN || n == -EINTR)
 		return;
 	/* If the program has closed one of the two sockets or does not read it, the other remains usable. */
@@ -197,13 +202,39 @@ static void on_record(struct umad_session *s, size_t bytes, int fd)
 		umad_load(s, fd);
 }
 
+static void run_record(void *session, void *record, size_t bytes)
+{
+	umad_write(session, record, bytes);
+}
+
+static void on_broken_ring(void *session)
+{
+	struct umad_session *s = session;
+
+	shutdown(s->fd, SHUT_RDWR); /* which ends the session in a later turn */
+}
+
+int umad_open_told(struct umad_session *s, int fds[ABI_TOLD_FDS])
+{
+	static const struct told_ops ops = {.run = run_record, .broken = on_broken_ring};
+
+	if (s->told)
+		return -EEXIST;
+	if (!s->process)
+		s->process = told_process_get(s->rt, s->pid);
+	return s->process ? told_open(s->process, &ops, s, fds, &s->told) : -ENOMEM;
+}
+
 static void on_message(struct rt_io *io, bool readable, bool writable)
 {
 	struct umad_session *s = container_of(io, struct umad_session, data);
+	const int most = told_by_rings(NULL, s->told) ? 1 : MESSAGES_PER_TURN;
 
 	if (writable)
 		umad_queue_flush(s);
-	for (int i = 0; readable && !s->load && i < MESSAGES_PER_TURN; i++) {
+	if (!readable || !told_run(NULL, s->told))
+		return;
+	for (int i = 0; !s->load && i < most; i++) {
 		int fd;
 		ssize_t n = rt_receive(s->fd, s->umad->in, sizeof(s->umad->in), MSG_DONTWAIT,
 				       &fd, 1);

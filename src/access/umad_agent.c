@@ -207,6 +207,17 @@ static const struct {
 	{IB_USER_MAD_ENABLE_PKEY, 0, enable_pkey},
 };
 
+static int answer_told_ring(struct umad_session *s)
+{
+	int fds[ABI_TOLD_FDS];
+	int ret = umad_open_told(s, fds);
+	const int sent = endpoint_send(s->control_fd, ret, NULL, 0, fds, ret ? 0 : ABI_TOLD_FDS);
+
+	for (int i = 0; !ret && i < ABI_TOLD_FDS; i++) /* the message carries duplicates of them */
+		close(fds[i]);
+	return sent;
+}
+
 int umad_ioctl(struct umad_session *s, const void *message, size_t bytes)
 {
 	_Alignas(8) uint8_t arg[sizeof(struct ib_user_mad_reg_req2)] = {0};
@@ -219,6 +230,8 @@ int umad_ioctl(struct umad_session *s, const void *message, size_t bytes)
 	bytes -= sizeof(head);
 	if (!s->device)
 		return endpoint_send(s->control_fd, -EIO, NULL, 0, NULL, 0);
+	if (head.request == ABI_UMAD_TOLD_RING)
+		return answer_told_ring(s);
 	for (unsigned i = 0; i < ARRAY_SIZE(ioctls); i++) {
 		if (ioctls[i].request != head.request)
 			continue;

@@ -7,6 +7,7 @@
 
 #include "abi/session.h"
 #include "access/quota.h"
+#include "access/told.h"
 #include "access/umad.h"
 #include "rdma/ib_mad.h"
 
@@ -62,6 +63,8 @@ struct umad_session {
 	struct rt *rt;
 	struct umad_ends *ends; /* the endpoint's */
 	struct umad_load *load; /* a long record that is being read; NULL */
+	struct told_process *process;
+	struct told *told; /* NULL: the program has not asked for a ring; it is paused while @load is not NULL */
 	struct umad_store *store; /* a long message that becomes a memfd; NULL */
 	struct umad_agent *agent[UMAD_AGENTS]; /* NULL: free */
 	size_t send_bytes;	/* memory of its sends; UMAD_SENDS_BYTES at most */
@@ -70,6 +73,10 @@ struct umad_session {
 	size_t queue_bytes;
 	struct rt_work flush; /* sends the records that were queued in this turn */
 };
+
+/* umad.c */
+/** umad_open_told() - make a ring for records. Return: 0; -EEXIST: there is one; as told_open() */
+int umad_open_told(struct umad_session *s, int fds[ABI_TOLD_FDS]);
 
 /* umad_agent.c */
 /** umad_ioctl() - answer one message of the control socket.

@@ -84,6 +84,7 @@ static int send_first(struct umad_session *s)
 
 void umad_watch(struct umad_session *s)
 {
+	told_pause(s->told, s->load);
 	rt_io_watch(&s->data, !s->load, !list_empty(&s->queue) && !umad_store_moves(s));
 }
 

@@ -186,7 +186,7 @@ def test_a_process_does_not_take_all_descriptors(shared):
     """Contexts and open ports that do nothing, as many as softibd lets a process have:
     there is room for others."""
     with limit_of_files(softibd_pid(shared), 1200), contextlib.ExitStack() as idle:
-        for name, most in ("uverbs", 1200 // 4 // 14), ("umad", 1200 // 4 // 4):
+        for name, most in ("uverbs", 1200 // 4 // 15), ("umad", 1200 // 4 // 5):
             held = list(iter(lambda: idle_session(shared, name), None))
             assert len(held) == most
             for sock in held:

@@ -16,6 +16,7 @@
 #include "../core/mad_net.h"
 #include "abi/fds.h"
 #include "abi/session.h"
+#include "abi/told.h"
 #include "access/quota.h"
 #include "access/umad.h"
 #include "runtime/posix/rt_posix.h"
@@ -507,6 +508,71 @@ static void test_bad_records(void **state)
 	leave(&p);
 }
 
+/* --- the ring by which a program sends --- */
+
+static void open_ring(struct program *p, struct abi_told *ring)
+{
+	const struct abi_ioctl head = {ABI_UMAD_TOLD_RING, 0};
+	struct abi_reply reply;
+	int fds[ABI_TOLD_FDS];
+
+	assert_int_equal(send(p->control, &head, sizeof(head), 0), sizeof(head));
+	turn(p->w, 3);
+	assert_int_equal(abi_receive(p->control, &reply, sizeof(reply), MSG_DONTWAIT, fds, ABI_TOLD_FDS), sizeof(reply));
+	assert_int_equal(reply.error, 0);
+	assert_true(abi_told_map(ring, fds));
+}
+
+static void put_by_ring(struct abi_told *ring, const struct record *r, size_t mad_bytes)
+{
+	assert_true(abi_told_put(ring, &(struct iovec){(void *)r, sizeof(r->hdr) + mad_bytes}, 1));
+	abi_told_flush(ring);
+}
+
+static void test_records_of_a_ring(void **state)
+{
+	struct program client = program(*state, "n0"), server = program(*state, "n1");
+	uint32_t agent = (uint32_t)enroll(&client, 0, 0, 0);
+	struct abi_told ring;
+	char none;
+
+	enroll(&server, VENDOR, 1 << IB_MGMT_METHOD_GET, 0);
+	open_ring(&client, &ring);
+	assert_int_equal(do_ioctl(&client, ABI_UMAD_TOLD_RING, &none, 0), -EEXIST);
+	for (uint64_t tid = 1; tid < 4; tid++) {
+		put_by_ring(&ring, record((int)agent, 11, VENDOR, IB_MGMT_METHOD_GET, tid), 256);
+		assert_int_equal(get(&server), sizeof(in.hdr) + 256);
+		answer(&server, 256);
+		assert_int_equal(get(&client), sizeof(in.hdr) + 256);
+		assert_int_equal(be64_to_cpu(got()->tid) & 0xffffffff, tid);
+	}
+	/* the agent is there when the record was put, and the ioctl comes behind it */
+	put_by_ring(&ring, record((int)agent, 11, VENDOR, IB_MGMT_METHOD_GET, 9), 256);
+	assert_int_equal(do_ioctl(&client, IB_USER_MAD_UNREGISTER_AGENT, &agent, sizeof(agent)), 0);
+	assert_int_equal(get(&server), sizeof(in.hdr) + 256);
+	put_by_ring(&ring, record((int)agent, 11, VENDOR, IB_MGMT_METHOD_GET, 10), 256);
+	assert_int_equal(get(&client), sizeof(in.hdr) + IB_MGMT_MAD_HDR);
+	assert_int_equal(in.hdr.status, EINVAL);
+	abi_told_unmap(&ring);
+	leave(&client);
+	leave(&server);
+}
+
+static void test_nonsense_in_a_ring_ends_the_session(void **state)
+{
+	struct program p = program(*state, "n0");
+	struct abi_told ring;
+
+	open_ring(&p, &ring);
+	memset(ring.tx.ring->data, 0x77, 8);
+	atomic_store(&ring.tx.ring->tail, 8);
+	turn(p.w, 8);
+	assert_int_equal(recv(p.data, &in, sizeof(in), MSG_DONTWAIT), 0);
+	assert_int_equal(umad_num_sessions(p.w->umad), 0);
+	abi_told_unmap(&ring);
+	leave(&p);
+}
+
 /* --- long messages --- */
 
 #define DATA_OF(r) ((r)->mad + IB_MGMT_VENDOR_HDR)
@@ -550,6 +616,27 @@ static void test_long_messages(void **state)
 	}
 	leave(&client);
 	leave(&server);
+}
+
+/* Later records wait while a long one is read, those of a ring as well. */
+static void test_a_ring_waits_for_a_long_message(void **state)
+{
+	struct program p = program(*state, "n0");
+	struct abi_told ring;
+
+	enroll(&p, VENDOR, 0, 1);
+	open_ring(&p, &ring);
+	record(0, 11, VENDOR, IB_MGMT_METHOD_SEND, 1)->hdr.timeout_ms = 0;
+	((struct ib_rmpp_mad *)out.mad)->rmpp_hdr.rmpp_rtime_flags = 1;
+	pass_memfd(&p, 280000);
+	turn(p.w, 1);
+	put_by_ring(&ring, record(0, 11, VENDOR, IB_MGMT_METHOD_SEND, 2), 256);
+	turn(p.w, 1);
+	assert_int_equal(atomic_load(&ring.tx.ring->head), 0);
+	turn(p.w, 10);
+	assert_int_not_equal(atomic_load(&ring.tx.ring->head), 0);
+	abi_told_unmap(&ring);
+	leave(&p);
 }
 
 static void put_long(struct program *client, uint64_t tid, size_t mad_bytes)
@@ -867,7 +954,10 @@ int main(void)
 		CASE(test_two_programs_with_one_tid),
 		CASE(test_timeout_is_a_record),
 		CASE(test_bad_records),
+		CASE(test_records_of_a_ring),
+		CASE(test_nonsense_in_a_ring_ends_the_session),
 		CASE(test_long_messages),
+		CASE(test_a_ring_waits_for_a_long_message),
 		CASE(test_a_long_message_is_handed_over_by_and_by),
 		CASE(test_left_while_a_long_message_is_read),
 		CASE(test_sends_under_way_are_bounded),

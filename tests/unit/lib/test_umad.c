@@ -11,6 +11,7 @@
 #include <infiniband/umad.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -22,6 +23,7 @@
 
 #include "abi/fds.h"
 #include "abi/session.h"
+#include "abi/told.h"
 
 #define HDR sizeof(struct ib_user_mad)
 
@@ -50,6 +52,9 @@ static struct {
 	uint32_t request;
 	uint8_t arg[64];
 	int data;		/* softibd's end of an open port */
+	bool gives_ring;
+	struct abi_ring_rx ring; /* of the open port; no ring: there is none */
+	int told; /* records of it that are run */
 } d;
 
 static void reply(int fd, int error, const void *body, size_t bytes, int passed)
@@ -92,6 +97,43 @@ const char *__tsan_default_suppressions(void)
 	return "race_top:test_umad.c\nrace:serve_control\n";
 }
 
+/* Return: as abi_ring_peek(), of the record that is run */
+static const void *run_one(size_t *len)
+{
+	const void *record = abi_ring_peek(&d.ring, len);
+
+	if (!record)
+		return NULL;
+	d.told++;
+	abi_ring_skip(&d.ring);
+	abi_ring_release(&d.ring);
+	return record;
+}
+
+static void answer_ring(int fd)
+{
+	const size_t bytes = abi_ring_bytes(ABI_TOLD_RING_BYTES);
+	struct abi_reply r = {d.ring.ring ? -EEXIST : 0, 0};
+	int fds[ABI_TOLD_FDS];
+	size_t len;
+
+	if (d.ring.ring) {
+		while (run_one(&len))
+			;
+		abi_send_fds(fd, &r, sizeof(r), NULL, 0, 0);
+		return;
+	}
+	fds[0] = memfd_create("told", 0);
+	fds[1] = eventfd(0, EFD_NONBLOCK);
+	ftruncate(fds[0], (off_t)bytes);
+	d.ring = (struct abi_ring_rx){
+		.ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0), .size = ABI_TOLD_RING_BYTES};
+	abi_ring_init(d.ring.ring, ABI_TOLD_RING_BYTES);
+	abi_send_fds(fd, &r, sizeof(r), fds, ABI_TOLD_FDS, 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* serve the ioctls of an open port until the library closes it */
 static void serve_control(int fd)
 {
@@ -100,6 +142,10 @@ static void serve_control(int fd)
 
 	while (readv(fd, iov, 2) > 0) {
 		d.request = head.request;
+		if (head.request == ABI_UMAD_TOLD_RING && d.gives_ring) {
+			answer_ring(fd);
+			continue;
+		}
 		if (!d.ioctl_error)
 			memcpy(d.arg, &d.ioctl_id, sizeof(d.ioctl_id));
 		else if (d.flags_back)
@@ -194,6 +240,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	stop_in(d.dir);
+	if (d.ring.ring)
+		munmap(d.ring.ring, abi_ring_bytes(ABI_TOLD_RING_BYTES));
 	return rmdir(d.dir);
 }
 
@@ -590,6 +638,52 @@ static void test_send_large(void **state)
 	finish(port);
 }
 
+/* A program that sends often sends by a ring; what a record of it has no room for goes by the socket. */
+static void test_sends_go_by_a_ring(void **state)
+{
+	int port = umad_open_port("softib0", 1);
+	const struct ib_user_mad *record;
+	size_t len;
+
+	d.gives_ring = true;
+	memset(&rec, 0, sizeof(rec));
+	for (int i = 1; i < ABI_TOLD_TIMES; i++) {
+		assert_int_equal(umad_send(port, 7, &rec, 256, 1500, 3), 0);
+		assert_int_equal(recv(d.data, &in, sizeof(in), 0), HDR + 256);
+	}
+	assert_null(d.ring.ring);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(umad_send(port, 7, &rec, 256, 1500 + i, 3), 0);
+		record = run_one(&len);
+		assert_non_null(record);
+		assert_int_equal(len, HDR + 256);
+		assert_int_equal(record->agent_id, 7);
+		assert_int_equal(record->timeout_ms, 1500 + i);
+	}
+	assert_int_equal(umad_send(port, 7, &rec, ABI_TOLD_RECORD_MAX, 0, 0), 0);
+	assert_int_equal(recv(d.data, &in, sizeof(in), MSG_DONTWAIT), HDR + ABI_TOLD_RECORD_MAX);
+	assert_null(run_one(&len));
+	finish(port);
+}
+
+static void test_a_full_ring_is_waited_for(void **state)
+{
+	enum { SENDS = 3 * ABI_TOLD_RING_BYTES / 256 };
+	int port = umad_open_port("softib0", 1);
+	size_t len;
+
+	d.gives_ring = true;
+	memset(&rec, 0, HDR);
+	for (int i = 1; i < ABI_TOLD_TIMES; i++)
+		assert_int_equal(umad_send(port, 0, &rec, 256, 0, 0), 0);
+	for (int i = 0; i < SENDS; i++)
+		assert_int_equal(umad_send(port, 0, &rec, 256, 0, 0), 0);
+	while (run_one(&len))
+		;
+	assert_int_equal(d.told, SENDS);
+	finish(port);
+}
+
 #define MANY 5000
 
 static void *drain(void *unused)
@@ -646,6 +740,8 @@ int main(void)
 		CASE(test_softibd_goes),
 		CASE(test_send),
 		CASE(test_send_large),
+		CASE(test_sends_go_by_a_ring),
+		CASE(test_a_full_ring_is_waited_for),
 		CASE(test_a_full_socket_is_waited_for),
 	};
 
