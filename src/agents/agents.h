@@ -18,7 +18,6 @@
 #include "wire/pma.h"
 #include "wire/smp.h"
 
-#define AG_GUIDS_PER_PORT 16
 #define AG_LFT_BLOCKS 768  /* of 64 LIDs: 0 to 0xbfff */
 #define AG_MFT_BLOCKS 128  /* of 32 MLIDs: 0xc000 to 0xcfff */
 #define AG_VLARB_ENTRIES 8 /* in each of the two tables */
@@ -183,7 +182,7 @@ struct ag_port {
 	mono_t mkey_lease_end; /* MONO_NEVER: not counting down */
 
 	/* --- tables --- */
-	uint64_t guids[AG_GUIDS_PER_PORT]; /* [0] is guid */
+	uint64_t *guids; /* num_guids; [0] is guid */
 	uint16_t *pkeys; /* num_pkeys */
 	uint8_t (*sl2vl)[AG_VLS]; /* of a CA [0]; of a switch's port by input port */
 	/* low, then high priority */
@@ -238,7 +237,7 @@ struct ag_node {
 	uint64_t next_tid;
 	struct ag_trap *trap; /* [AG_TRAPS] */
 	struct ag_switch *sw; /* NULL for a CA */
-	struct ag_port *port; /* [0..num_ports]; a CA leaves [0] unused */
+	struct ag_port *port; /* [0..num_ports]; a CA leaves [0] unused: it has no tables */
 };
 
 /** struct ag_node_config - the properties with which a node is created */

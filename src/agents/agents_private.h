@@ -5,6 +5,8 @@
 
 #include "agents/agents.h"
 
+#define AG_GUIDS_CA 16
+#define AG_GUIDS_SWITCH 1
 #define AG_PKEYS_CA 128
 #define AG_PKEYS_SWITCH 32
 

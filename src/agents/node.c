@@ -15,24 +15,40 @@
 
 static const size_t trap_bytes = AG_TRAPS * sizeof(struct ag_trap);
 
+static bool is_switch(const struct ag_node_config *config)
+{
+	return config->kind == WIRE_NODE_SWITCH;
+}
+
+/* the number of the first port: a CA has no port 0 */
+static unsigned int first_port(const struct ag_node_config *config)
+{
+	return is_switch(config) ? 0 : 1;
+}
+
+static unsigned int guids_of(const struct ag_node_config *config)
+{
+	return is_switch(config) ? AG_GUIDS_SWITCH : AG_GUIDS_CA;
+}
+
 static unsigned int pkeys_of(const struct ag_node_config *config)
 {
-	return config->kind == WIRE_NODE_SWITCH ? AG_PKEYS_SWITCH : AG_PKEYS_CA;
+	return is_switch(config) ? AG_PKEYS_SWITCH : AG_PKEYS_CA;
 }
 
 static unsigned int sl2vl_rows(const struct ag_node_config *config)
 {
-	return config->kind == WIRE_NODE_SWITCH ? config->num_ports + 1u : 1;
+	return is_switch(config) ? config->num_ports + 1u : 1;
 }
 
-static size_t port_bytes(const struct ag_node_config *config)
+static size_t table_bytes(const struct ag_node_config *config)
 {
-	return sizeof(struct ag_port) + pkeys_of(config) * sizeof(uint16_t);
+	return guids_of(config) * sizeof(uint64_t) + pkeys_of(config) * sizeof(uint16_t);
 }
 
 size_t ag_node_seldom_size(const struct ag_node_config *config)
 {
-	size_t traps = config->kind == WIRE_NODE_SWITCH ? 0 : trap_bytes;
+	size_t traps = is_switch(config) ? 0 : trap_bytes;
 
 	return traps + (config->num_ports + 1u) *
 			       (sizeof(struct ag_seldom) + sl2vl_rows(config) * AG_VLS);
@@ -41,15 +57,24 @@ size_t ag_node_seldom_size(const struct ag_node_config *config)
 /* the size of the state that is not in ag_node_config.seldom */
 static size_t common_size(const struct ag_node_config *config)
 {
-	size_t sw = config->kind == WIRE_NODE_SWITCH ? sizeof(struct ag_switch) + trap_bytes : 0;
+	size_t sw = is_switch(config) ? sizeof(struct ag_switch) + trap_bytes : 0;
+	size_t ports = (config->num_ports + 1u) * sizeof(struct ag_port);
+	size_t tables = (config->num_ports + 1u - first_port(config)) * table_bytes(config);
 
-	return ALIGN_UP(sizeof(struct ag_node) + sw + (config->num_ports + 1u) * port_bytes(config),
-			sizeof(uint64_t));
+	return ALIGN_UP(sizeof(struct ag_node) + sw + ports + tables, sizeof(uint64_t));
 }
 
 size_t ag_node_size(const struct ag_node_config *config)
 {
 	return common_size(config) + (config->seldom ? 0 : ag_node_seldom_size(config));
+}
+
+static void *take(uint8_t **memory, size_t bytes)
+{
+	void *p = *memory;
+
+	*memory += bytes;
+	return p;
 }
 
 static uint32_t capabilities(uint8_t kind)
@@ -67,13 +92,7 @@ static uint32_t capabilities(uint8_t kind)
 
 static void init_port(const struct ag_node_config *config, struct ag_port *port, uint8_t num)
 {
-	bool is_switch = config->kind == WIRE_NODE_SWITCH;
-
-	port->guid = is_switch ? config->guid : config->guid + num;
-	port->guids[0] = port->guid;
-	port->num_guids = is_switch ? 1 : AG_GUIDS_PER_PORT;
-	port->num_pkeys = (uint16_t)pkeys_of(config);
-	port->pkeys[0] = WIRE_PKEY_DEFAULT;
+	port->guid = is_switch(config) ? config->guid : config->guid + num;
 	port->vl_cap_enc = 4; /* VL0 to VL7 */
 	port->mtu_cap_enc = WIRE_MTU_4096;
 	port->neighbor_mtu_enc = WIRE_MTU_4096;
@@ -93,12 +112,23 @@ static void init_port(const struct ag_node_config *config, struct ag_port *port,
 	port->mkey_lease_end = MONO_NEVER;
 	port->cap_mask = capabilities(config->kind);
 	port->cap_mask2 = WIRE_PORT_CAP2_SET_NODE_DESCRIPTION | WIRE_PORT_CAP2_PORT_INFO_EXTENDED;
-	if (is_switch && num == 0) { /* it has no link and is always up (14.2.5.6) */
+	if (is_switch(config) && num == 0) { /* it has no link and is always up (14.2.5.6) */
 		port->state = WIRE_PORT_ACTIVE;
 		port->phys_state = WIRE_PHYS_LINK_UP;
 		port->width_active = WIRE_WIDTH_4X;
 		port->speed_active = AG_EDR;
 	}
+}
+
+/* @memory stays aligned for the GUIDs of the next port, because a table of P_Keys is a whole number of blocks. */
+static void init_tables(const struct ag_node_config *config, struct ag_port *port, uint8_t **memory)
+{
+	port->num_guids = (uint8_t)guids_of(config);
+	port->guids = take(memory, port->num_guids * sizeof(*port->guids));
+	port->guids[0] = port->guid;
+	port->num_pkeys = (uint16_t)pkeys_of(config);
+	port->pkeys = take(memory, port->num_pkeys * sizeof(*port->pkeys));
+	port->pkeys[0] = WIRE_PKEY_DEFAULT;
 }
 
 static void init_switch(struct ag_switch *sw, const struct ag_memory *memory)
@@ -108,14 +138,6 @@ static void init_switch(struct ag_switch *sw, const struct ag_memory *memory)
 	sw->default_mcast_other = WIRE_LFT_NO_PORT;
 	sw->default_port = WIRE_LFT_NO_PORT;
 	sw->life_time_enc = 20; /* no limit */
-}
-
-static void *take(uint8_t **memory, size_t bytes)
-{
-	void *p = *memory;
-
-	*memory += bytes;
-	return p;
 }
 
 struct ag_node *ag_node_init(const struct ag_node_config *config, void *memory)
@@ -133,18 +155,19 @@ struct ag_node *ag_node_init(const struct ag_node_config *config, void *memory)
 	node->device_id = config->device_id;
 	node->next_tid = 1;
 	memcpy(node->desc, config->desc, strnlen(config->desc, sizeof(node->desc)));
-	if (config->kind == WIRE_NODE_SWITCH) {
+	if (is_switch(config)) {
 		node->sw = take(&m, sizeof(*node->sw));
 		init_switch(node->sw, &config->memory);
 	}
 	node->trap = take(node->sw ? &m : &seldom, trap_bytes);
 	node->port = take(&m, (config->num_ports + 1u) * sizeof(*node->port));
 	for (unsigned int i = 0; i <= config->num_ports; i++) {
-		node->port[i].pkeys = take(&m, pkeys_of(config) * sizeof(uint16_t));
 		node->port[i].seldom = take(&seldom, sizeof(struct ag_seldom));
 		node->port[i].sl2vl = take(&seldom, sl2vl_rows(config) * AG_VLS);
 		init_port(config, &node->port[i], (uint8_t)i);
 	}
+	for (unsigned int i = first_port(config); i <= config->num_ports; i++)
+		init_tables(config, &node->port[i], &m);
 	return node;
 }
 

@@ -131,6 +131,41 @@ static void pkey_tables(void **state)
 	bench_free(&sw);
 }
 
+/* The tables of all ports are in the memory of the node, one behind the other. */
+static void every_port_has_tables_of_its_own(void **state)
+{
+	static const uint8_t kinds[] = {WIRE_NODE_CA, WIRE_NODE_SWITCH}, ports = 3, end[16] = "end";
+
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+		struct ag_node_config config = {.kind = kinds[k], .num_ports = ports, .desc = "n1"};
+		unsigned int first = kinds[k] == WIRE_NODE_SWITCH ? 0 : 1;
+		size_t bytes;
+		uint8_t *memory;
+		struct ag_node *node;
+
+		config.seldom = calloc(1, ag_node_seldom_size(&config));
+		bytes = ag_node_size(&config);
+		memory = calloc(1, bytes + sizeof(end));
+		memcpy(memory + bytes, end, sizeof(end));
+		node = ag_node_init(&config, memory);
+		for (unsigned int p = first; p <= ports; p++) {
+			for (unsigned int i = 0; i < node->port[p].num_guids; i++)
+				node->port[p].guids[i] = p;
+			for (unsigned int i = 0; i < node->port[p].num_pkeys; i++)
+				node->port[p].pkeys[i] = (uint16_t)p;
+		}
+		for (unsigned int p = first; p <= ports; p++) {
+			for (unsigned int i = 0; i < node->port[p].num_guids; i++)
+				assert_int_equal(node->port[p].guids[i], p);
+			for (unsigned int i = 0; i < node->port[p].num_pkeys; i++)
+				assert_int_equal(node->port[p].pkeys[i], p);
+		}
+		assert_memory_equal(memory + bytes, end, sizeof(end));
+		free(memory);
+		free(config.seldom);
+	}
+}
+
 static void sl_to_vl(void **state)
 {
 	struct bench b = bench_new(WIRE_NODE_SWITCH, 4);
@@ -449,6 +484,7 @@ int main(void)
 		cmocka_unit_test(not_the_agents),
 		cmocka_unit_test(guid_info),
 		cmocka_unit_test(pkey_tables),
+		cmocka_unit_test(every_port_has_tables_of_its_own),
 		cmocka_unit_test(sl_to_vl),
 		cmocka_unit_test(vl_arbitration),
 		cmocka_unit_test(forwarding_tables),
