@@ -206,17 +206,19 @@ void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited)
 /* Receive, and write the completions directly into the array that @cq is polled into. This is
  * not done for the rest of a turn, which may release the lock in between: another thread could
  * then poll this CQ, or destroy a QP whose completions must not be seen any more.
+ * @e: of @cq. The compiler would have to load it again after each store.
  * Return: the number of records and packets; *@got: the number of completions */
-static unsigned receive_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc, int *got)
+static unsigned receive_and_take(struct engine *e, struct eng_cq *cq, int n, struct ibv_wc *wc,
+				 int *got)
 {
-	struct engine *e = cq->engine;
 	unsigned most = n >= ENOUGH ? (unsigned)MIN(n, ENG_RX_BUDGET) : ENG_RX_BUDGET;
+	uint32_t room = likely(list_empty(&e->held)) ? (uint32_t)MAX(n, 0) : 0;
 	unsigned received;
 
 	cq->direct = wc;
-	cq->direct_left = likely(list_empty(&e->held)) ? (uint32_t)MAX(n, 0) : 0;
+	cq->direct_left = room;
 	received = eng_rx(e, most);
-	*got = (int)(cq->direct - wc);
+	*got = (int)(room - cq->direct_left);
 	cq->direct = NULL;
 	cq->direct_left = 0;
 	return received;
@@ -224,14 +226,13 @@ static unsigned receive_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc, in
 
 /* Make progress for a caller that found @cq empty, or asked for no entries. Return: the number of
  * completions that this has written directly */
-static inline int turn_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc)
+static inline int turn_and_take(struct engine *e, struct eng_cq *cq, int n, struct ibv_wc *wc)
 {
-	struct engine *e = cq->engine;
 	unsigned received = 0;
 	int got = 0;
 
 	if (eng_rx_waits(e))
-		received = receive_and_take(cq, n, wc, &got);
+		received = receive_and_take(e, cq, n, wc, &got);
 	if (unlikely(!eng_turn_ends(e, received)))
 		eng_turn_on(e, received);
 	return got;
@@ -264,7 +265,7 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 			return 0;
 		eng_lock(e);
 	} else if (cq->head == cq->tail || unlikely(n <= 0)) {
-		got = turn_and_take(cq, n, wc);
+		got = turn_and_take(e, cq, n, wc);
 	}
 	if (cq->head != cq->tail)
 		got += take(cq, n - got, wc + got);

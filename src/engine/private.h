@@ -621,12 +621,13 @@ void eng_turn_on(struct engine *e, unsigned received);
  *  reading of the clock. Return: false: there is something to do, call eng_turn_on() */
 static inline bool eng_turn_ends(struct engine *e, unsigned received)
 {
+	uint32_t polls = e->polls + 1;
+
 	if (!list_empty(&e->tx) || !list_empty(&e->owed_acks) || !list_empty(&e->held) ||
 	    (!received && !list_empty(&e->piggyback_acks)) || e->spoilt ||
-	    e->next_expiry.ns <= e->now.ns ||
-	    e->polls % ENG_POLLS_PER_CLOCK == ENG_POLLS_PER_CLOCK - 1)
+	    e->next_expiry.ns <= e->now.ns || polls % ENG_POLLS_PER_CLOCK == 0)
 		return false;
-	e->polls++;
+	e->polls = polls;
 	atomic_store_explicit(&e->moved, received > 0, memory_order_relaxed);
 	return true;
 }
