@@ -227,6 +227,9 @@ static inline bool hca_qp_receives(const struct hca_qp *qp)
 	return tp_state_receives((enum ibv_qp_state)qp->ib.state);
 }
 
+/** hca_qp_may_use_windows() - may RDMA and atomics of a QP of this type be performed through a window? */
+bool hca_qp_may_use_windows(const struct hca_qp *qp);
+
 /** hca_owner() - Return: hca_user.owner of the program that owns @qp; 0: the midlayer owns it */
 static inline uint32_t hca_owner(const struct hca_qp *qp)
 {

@@ -32,28 +32,41 @@ static struct eng_cq *cq_in_engine(const struct ib_cq *cq)
 	return cq ? container_of(cq, struct hca_cq, ib)->eng : NULL;
 }
 
+/* a QP of each type to the engine, and its transport */
+static const struct {
+	enum ibv_qp_type verbs;
+	enum tp_type transport;
+} types[] = {
+	[IB_QPT_SMI] = {IBV_QPT_UD, TP_UD},
+	[IB_QPT_GSI] = {IBV_QPT_UD, TP_UD},
+	[IB_QPT_RC] = {IBV_QPT_RC, TP_RC},
+	[IB_QPT_UC] = {IBV_QPT_UC, TP_UC},
+	[IB_QPT_UD] = {IBV_QPT_UD, TP_UD},
+	[IB_QPT_RD] = {IBV_QPT_RC, TP_RD},
+	[IB_QPT_EEC] = {IBV_QPT_RC, TP_EE},
+	[IB_QPT_RAW_PACKET] = {IBV_QPT_UD, TP_RAW},
+	[IB_QPT_XRC_INI] = {IBV_QPT_XRC_SEND, TP_XRC},
+	[IB_QPT_XRC_TGT] = {IBV_QPT_XRC_RECV, TP_XRC},
+};
+
+bool hca_qp_may_use_windows(const struct hca_qp *qp)
+{
+	return tp_type_may_use_windows(types[qp->ib.qp_type].transport);
+}
+
 static int create_in_engine(struct hca *hca, struct hca_qp *qp, struct ib_pd *pd,
 			    const struct ib_qp_init_attr *init)
 {
-	static const enum ibv_qp_type types[] = {[IB_QPT_SMI] = IBV_QPT_UD,
-						 [IB_QPT_GSI] = IBV_QPT_UD,
-						 [IB_QPT_RC] = IBV_QPT_RC,
-						 [IB_QPT_UC] = IBV_QPT_UC,
-						 [IB_QPT_UD] = IBV_QPT_UD,
-						 [IB_QPT_RD] = IBV_QPT_RC,
-						 [IB_QPT_EEC] = IBV_QPT_RC,
-						 [IB_QPT_RAW_PACKET] = IBV_QPT_UD,
-						 [IB_QPT_XRC_INI] = IBV_QPT_XRC_SEND,
-						 [IB_QPT_XRC_TGT] = IBV_QPT_XRC_RECV};
+	enum tp_type transport = types[init->qp_type].transport;
 	struct eng_qp_init in = {
 		.qpn = qp->ib.qp_num,
-		.type = types[init->qp_type],
+		.type = types[init->qp_type].verbs,
 		.pd = pd ? container_of(pd, struct hca_pd, ib)->number : 0,
 		.send_cq = cq_in_engine(init->send_cq),
 		.recv_cq = cq_in_engine(init->qp_type == IB_QPT_XRC_INI ? init->send_cq : init->recv_cq),
-		.is_raw = init->qp_type == IB_QPT_RAW_PACKET,
-		.is_rd = init->qp_type == IB_QPT_RD,
-		.is_ee = init->qp_type == IB_QPT_EEC,
+		.is_raw = transport == TP_RAW,
+		.is_rd = transport == TP_RD,
+		.is_ee = transport == TP_EE,
 		.rdd = init->rdd ? init->rdd->number : 0,
 		.xrcd = init->xrcd ? init->xrcd->domain->number : 0,
 		.srq = init->srq ? container_of(init->srq, struct hca_srq, ib)->eng : NULL,

@@ -40,7 +40,7 @@ static const struct hca_qp *peer_of(const struct hca_qp *qp, const struct fab_wa
 	if (sink->deliver != hca_port_deliver || qp->ib.attr.dest_qp_num < 2)
 		return NULL;
 	peer = eng_table_get(&port->hca->qps, qp->ib.attr.dest_qp_num);
-	if (!peer || !peer->user || peer->ib.qp_type != IB_QPT_RC ||
+	if (!peer || !peer->user || !hca_qp_may_use_windows(peer) ||
 	    peer->ib.attr.port_num != port->port_num)
 		return NULL;
 	return peer;
@@ -59,7 +59,7 @@ static bool find_qps(struct hca_windows *w, uint32_t qpn, struct window_connecti
 	const struct hca_qp *qp = eng_table_get(&w->user->hca->qps, qpn & 0xffffff);
 
 	/* in the program it is in RTS, of which softibd may read later (ABI_CMD_MODIFIED) */
-	if (!qp || qp->user != w->user || qp->ib.qp_type != IB_QPT_RC ||
+	if (!qp || qp->user != w->user || !hca_qp_may_use_windows(qp) ||
 	    (qp->ib.state != IB_QPS_RTR && qp->ib.state != IB_QPS_RTS))
 		return false;
 	c->from_qp = qp;

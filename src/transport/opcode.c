@@ -25,6 +25,11 @@ const struct tp_kind tp_kinds[] = {
 				    TP_EE_CONTEXT},
 };
 
+bool tp_type_may_use_windows(enum tp_type type)
+{
+	return tp_kinds[type].can & TP_BY_WINDOW;
+}
+
 /* Which operations a transport has: 9.2.1 table 35. */
 const struct tp_op tp_ops_table[TP_OPS] = {
 	[IBV_WR_SEND] = TP_OP_SEND,

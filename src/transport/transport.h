@@ -295,6 +295,8 @@ uint64_t tp_rnr_ns(uint8_t rnr_enc);
  *  TP_RD is a QP of reliable datagrams, TP_EE the end of a connection that carries their
  *  messages, one at a time (rd.c) */
 enum tp_type { TP_RC, TP_UC, TP_UD, TP_XRC, TP_RAW, TP_RD, TP_EE };
+/** tp_type_may_use_windows() - tp_may_use_windows() (fast.h) of a QP that another engine has */
+bool tp_type_may_use_windows(enum tp_type type);
 
 /** tp_qkey_of() - the Q_Key of the UD QP @qpn, whose attribute is @attr: that of QP1 is
  *  well known, whatever attribute it has (10.2.5) */

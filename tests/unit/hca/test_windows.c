@@ -303,6 +303,25 @@ static void a_program_asks_for_its_own_qp(void **state)
 	ib_ucontext_close(neighbour.context);
 }
 
+/* The engine performs the RDMA of RC alone by windows. A QP of another type at either end is refused. */
+static void other_types_than_rc_have_no_windows(void **state)
+{
+	static const enum ib_qp_type types[] = {IB_QPT_UC, IB_QPT_XRC_INI, IB_QPT_UD};
+	struct world *w = *state;
+	struct ib_qp *ends[] = {w->initiator.qp, w->target.qp};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types) * ARRAY_SIZE(ends); i++) {
+		struct ib_qp *qp = ends[i % ARRAY_SIZE(ends)];
+
+		qp->qp_type = types[i / ARRAY_SIZE(ends)];
+		ask(w, w->initiator.qp->qp_num, w->target.mr);
+		qp->qp_type = IB_QPT_RC;
+		assert_int_equal(hear(&w->target, &(struct heard){0}), 0);
+		assert_int_equal(hear(&w->initiator, &(struct heard){0}), ABI_WINDOW_DENY);
+	}
+	asked_for(w, w->target.mr);
+}
+
 /* The stranger leads its QP to the initiator's, which is the target's peer. */
 static void both_qps_are_each_others_peer(void **state)
 {
@@ -368,6 +387,7 @@ int main(void)
 		T(a_key_is_of_the_qps_protection_domain),
 		T(a_memory_windows_key_is_the_targets_to_know),
 		T(a_program_asks_for_its_own_qp),
+		T(other_types_than_rc_have_no_windows),
 		T(both_qps_are_each_others_peer),
 		T(only_who_was_asked_gives),
 		T(what_was_not_given_is_not_closed),
