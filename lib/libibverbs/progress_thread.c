@@ -10,20 +10,11 @@
  * whatever it reports later kicks the progress thread, which is asleep by then or
  * will find its sleep ended.
  *
- * Arming a CQ is too frequent to take the lock each time. So it is counted, and
- * reported only while arm_kicks is set:
- *
- *   a program's thread    arms++;             then look: arm_kicks?
- *   the progress thread   arm_kicks = true;   then look: arms?
- *
- * so that at least one of them sees the other.
- *
- * Memory order. These four accesses are sequentially consistent. With acquire and release alone, both
- * looks could read the old value, as the litmus test of the same pattern in channel_driver.h shows. The
- * other atomics of struct soft_progress order no other memory. polls and events are counts that the
- * thread compares with those of an earlier report; overdue_at and crowded_until are times, and an old
- * value costs a check or a spin. A driver sets control_unread before it reports, under progress.lock,
- * that it leaves, so the thread that sleeps next reads it.
+ * Memory order. arm_count.h has that of arming a CQ. The other atomics of struct soft_progress order no
+ * other memory. polls and events are counts that the thread compares with those of an earlier report;
+ * overdue_at and crowded_until are times, and an old value costs a check or a spin. A driver sets
+ * control_unread before it reports, under progress.lock, that it leaves, so the thread that sleeps next
+ * reads it.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -37,7 +28,6 @@
 #include "thread_start.h"
 
 #define TURNS_MAX 16 /* turns of the engine between two reports */
-#define ARM_ONE	  (1ull << 32)
 #define THREAD_ACTIONS                                                                         \
 	(PROG_RUN | PROG_YIELD | PROG_SLEEP_ARMED | PROG_SLEEP_UNARMED | PROG_SLEEP_APART)
 
@@ -65,20 +55,13 @@ unsigned progress_report(struct soft_context *ctx, enum prog_event event)
 
 void progress_armed(struct soft_context *ctx, struct soft_cq *cq)
 {
-	struct soft_progress *p = &ctx->progress;
-
-	/* counted before it is said, so that the count is never too low */
-	atomic_fetch_add(&p->arms, ARM_ONE + 1);
-	if (atomic_exchange(&cq->armed, true))
-		atomic_fetch_sub(&p->arms, 1);
-	if (unlikely(atomic_load(&p->arm_kicks)) && !ctx->forked)
+	if (unlikely(arm_count_add(&ctx->progress.arms, &cq->armed)) && !ctx->forked)
 		progress_report(ctx, PROG_ARM);
 }
 
 void progress_disarmed(struct soft_context *ctx, struct soft_cq *cq)
 {
-	if (atomic_exchange(&cq->armed, false))
-		atomic_fetch_sub(&ctx->progress.arms, 1);
+	arm_count_remove(&ctx->progress.arms, &cq->armed);
 }
 
 /* --- reports of the progress thread --- */
@@ -86,11 +69,9 @@ void progress_disarmed(struct soft_context *ctx, struct soft_cq *cq)
 static void look_at_program(struct soft_context *ctx, struct prog_seen *seen)
 {
 	struct soft_progress *p = &ctx->progress;
-	uint64_t arms = atomic_load(&p->arms);
 
 	seen->polls = atomic_load(&p->polls);
-	seen->arms = (uint32_t)(arms / ARM_ONE);
-	seen->armed = (uint32_t)arms;
+	seen->arms = arm_count_read(&p->arms, &seen->armed);
 	seen->events = atomic_load(&p->events);
 	seen->link_down = ctx->link.broken;
 	if (p->machine.state == PROG_BESIDE_POLLER || p->machine.state == PROG_BESIDE_WAITER)
@@ -100,12 +81,7 @@ static void look_at_program(struct soft_context *ctx, struct prog_seen *seen)
 /* Return: true when a CQ was armed that neither @seen nor a kick tells of */
 static bool missed_arm(struct soft_progress *p, unsigned actions, const struct prog_seen *seen)
 {
-	bool kicks = actions & PROG_SLEEP_UNARMED;
-
-	if (likely(kicks == atomic_load(&p->arm_kicks)))
-		return false;
-	atomic_store(&p->arm_kicks, kicks);
-	return kicks && (uint32_t)(atomic_load(&p->arms) / ARM_ONE) != seen->arms;
+	return arm_count_set_kicks(&p->arms, actions & PROG_SLEEP_UNARMED, seen->arms);
 }
 
 static struct prog_order report(struct soft_context *ctx, enum prog_event event,

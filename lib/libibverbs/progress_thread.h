@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "arm_count.h"
 #include "base/types.h"
 #include "doorbells.h"
 #include "poll_yield.h"
@@ -25,9 +26,8 @@ struct soft_channel;
 struct soft_progress {
 	/* --- atomic: the state machine's input from the program --- */
 	_Atomic uint64_t polls;	 /* of all CQs since the start */
-	_Atomic uint64_t arms;	 /* bits 63..32: of all CQs since the start; 31..0: CQs armed now */
+	struct arm_count arms;	 /* of all CQs */
 	_Atomic uint32_t events; /* completion events raised since the start */
-	_Atomic bool arm_kicks;	 /* in this state, arming a CQ is an event of the machine */
 	/* --- protected by lock --- */
 	pthread_mutex_t lock;
 	struct prog machine;
