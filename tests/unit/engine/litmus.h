@@ -21,15 +21,19 @@
 #ifndef SOFTIB_TESTS_LITMUS_H
 #define SOFTIB_TESTS_LITMUS_H
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/relax.h"
 #include "engine/futex.h"
@@ -288,14 +292,24 @@ static void litmus_store(volatile void *at, size_t bytes, uint64_t bits, memory_
 		      litmus_releases(order) ? &t->seen : &t->released, order);
 }
 
+/* Read the newest value, and store @bits in the same step. Return: the old value */
+static uint64_t litmus_replace(unsigned i, volatile void *at, size_t bytes, uint64_t bits, bool adds,
+			       memory_order order)
+{
+	struct litmus_thread *t = &litmus.thread[litmus_self];
+	struct litmus_view carried = litmus.value[litmus.location[i].last].carried;
+	uint64_t was = litmus_read(i, litmus.location[i].last, order);
+
+	litmus_join(&carried, litmus_releases(order) ? &t->seen : &t->released);
+	litmus_append(i, at, bytes, bits + (adds ? was : 0), &carried, order);
+	return was;
+}
+
 /* @adds: the new value is the old one and @bits; else it is @bits */
 static uint64_t litmus_change(volatile void *at, size_t bytes, uint64_t bits, bool adds,
 			      memory_order order)
 {
-	struct litmus_thread *t = &litmus.thread[litmus_self];
-	struct litmus_view carried;
 	uint64_t was = 0;
-	unsigned i;
 
 	if (!litmus_has(at)) {
 		memcpy(&was, (const void *)(uintptr_t)at, bytes);
@@ -304,12 +318,28 @@ static uint64_t litmus_change(volatile void *at, size_t bytes, uint64_t bits, bo
 		return was;
 	}
 	litmus_step();
+	return litmus_replace(litmus_locate(at, bytes), at, bytes, bits, adds, order);
+}
+
+/* of memory that is simulated. Return: was it *@expected? Else that is set to what it was */
+static inline bool litmus_compare_change(volatile void *at, size_t bytes, void *expected, uint64_t bits)
+{
+	uint64_t want = 0, was;
+	unsigned i;
+
+	if (!litmus_has(at))
+		abort();
+	memcpy(&want, expected, bytes);
+	litmus_step();
 	i = litmus_locate(at, bytes);
-	carried = litmus.value[litmus.location[i].last].carried;
-	was = litmus_read(i, litmus.location[i].last, order);
-	litmus_join(&carried, litmus_releases(order) ? &t->seen : &t->released);
-	litmus_append(i, at, bytes, bits + (adds ? was : 0), &carried, order);
-	return was;
+	was = litmus.value[litmus.location[i].last].bits;
+	if (was == want) {
+		litmus_replace(i, at, bytes, bits, false, memory_order_seq_cst);
+		return true;
+	}
+	litmus_read(i, litmus.location[i].last, memory_order_seq_cst);
+	memcpy(expected, &was, bytes);
+	return false;
 }
 
 static void litmus_fence_of(struct litmus_thread *t)
@@ -324,6 +354,8 @@ static void litmus_fence(memory_order order)
 {
 	struct litmus_thread *t = &litmus.thread[litmus_self];
 
+	if (!litmus.bytes)
+		return; /* the memory of a run is prepared */
 	litmus_step();
 	if (litmus_is_consistent(order))
 		litmus_fence_of(t);
@@ -340,6 +372,29 @@ static inline void litmus_membarrier(void *unused)
 	if (litmus.without != LITMUS_NO_FENCE)
 		litmus_fence_of(&litmus.thread[!litmus_self]);
 	litmus_fence(memory_order_seq_cst);
+}
+
+/** litmus_syscall() - membarrier(2); and futex(2), which compares with the newest value and wakes the other
+ *  thread */
+static inline long litmus_syscall(long number, ...)
+{
+	const volatile uint32_t *word;
+	va_list args;
+	int op;
+
+	va_start(args, number);
+	if (number == SYS_membarrier) {
+		litmus_membarrier(NULL);
+	} else {
+		word = va_arg(args, const volatile uint32_t *);
+		op = va_arg(args, int);
+		if (op == FUTEX_WAKE)
+			litmus_ring();
+		else if (*word == va_arg(args, uint32_t))
+			litmus_sleep();
+	}
+	va_end(args);
+	return 0;
 }
 
 /* in pieces of four bytes, which are all that cases copy */
@@ -474,6 +529,9 @@ static void holds(const struct scene *s)
 	({ (LITMUS_TYPE(p))litmus_change(p, sizeof(*(p)), (uint64_t)(v), true, order); })
 #undef atomic_fetch_sub_explicit
 #define atomic_fetch_sub_explicit(p, v, order) atomic_fetch_add_explicit(p, -(uint64_t)(v), order)
+#undef atomic_compare_exchange_strong
+#define atomic_compare_exchange_strong(p, expected, v)                                             \
+	litmus_compare_change(p, sizeof(*(p)), expected, (uint64_t)(v))
 #undef atomic_load
 #define atomic_load(p) atomic_load_explicit(p, memory_order_seq_cst)
 #undef atomic_store
@@ -490,6 +548,7 @@ static void holds(const struct scene *s)
 #define atomic_signal_fence(order) ((void)0)
 #define memcpy(to, from, bytes) litmus_copy(to, from, bytes)
 #define sched_yield() litmus_yield()
+#define syscall litmus_syscall
 #define cpu_relax() litmus_yield()
 #define eng_futex_wait(word, value, most_ns) ((void)(word), litmus_yield()) /* returns early */
 #define eng_futex_wake(word) ((void)0)

@@ -10,12 +10,7 @@
 
 #include "../../../lib/libibverbs/channel_driver.h"
 
-#include <stdarg.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-static long futex(long number, ...);
-#define syscall futex /* the only ones here */
 #define munmap(at, bytes) ((void)(at))
 #define free(m) note_freed(m)
 static void note_freed(void *m);
@@ -173,24 +168,6 @@ static void memory_in_use_is_not_freed(void **state)
 static struct abi_sdp_memory ring_memory;
 static struct abi_sdp_half *const half = &ring_memory.half[1]; /* the one that stands before the rings */
 static uint8_t *const ring = ring_memory.ring[0];
-
-/* The kernel compares with the newest value. */
-static long futex(long number, ...)
-{
-	const volatile uint32_t *flag;
-	va_list args;
-	int op;
-
-	va_start(args, number);
-	flag = va_arg(args, const volatile uint32_t *);
-	op = va_arg(args, int);
-	if (op == FUTEX_WAKE)
-		litmus_ring();
-	else if (*flag == va_arg(args, uint32_t))
-		litmus_sleep();
-	va_end(args);
-	return 0;
-}
 
 static void begin_ring(void)
 {

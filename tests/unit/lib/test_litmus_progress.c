@@ -8,15 +8,10 @@
 
 #include "../engine/litmus.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-static long barrier(long number, ...);
-#define syscall barrier /* the only one here */
 #define holds flow_holds
 #include "../../../lib/libibverbs/lanes.c"
 #include "../../../lib/libibverbs/link.c"
 #undef holds
-#undef syscall
 
 #define RECORDS 24u
 #define RING_BYTES 64u /* four records of eight bytes: its room is used again */
@@ -28,12 +23,6 @@ static union {
 	struct abi_ring ring;
 	uint8_t bytes[sizeof(struct abi_ring) + RING_BYTES];
 } from_softibd;
-
-static long barrier(long number, ...)
-{
-	litmus_membarrier(NULL);
-	return 0;
-}
 
 /* lanes_ask.c's: it would need a softibd to ask */
 void lanes_exit(struct lanes *lanes)
