@@ -8,9 +8,8 @@
  * carries two descriptors: a memfd with the ring (struct abi_ring), and the eventfd that wakes softibd. A record has
  * what a message would have that is not answered.
  *
- * Order: before a message of the session's socket, softibd runs what was told by the ring. Before a command of the
- * RDMA CM, it runs what the process has told by the rings of its verbs contexts, which are the queue pairs that
- * the command may be about.
+ * Order: before a message of a session's socket, softibd runs what the process has told by its rings, and of these first
+ * those of its verbs contexts: commands of the RDMA CM may be about their queue pairs.
  *
  * A program whose ring is full asks for a ring once more. softibd then answers EEXIST, after it has run all that was
  * told.

@@ -50,10 +50,10 @@ static int answer(struct devfile *f, size_t bytes)
 static void on_command(struct rt_io *io, bool readable, bool writable)
 {
 	struct devfile *f = container_of(io, struct devfile, control);
-	const int most = told_by_rings(f->process, f->told) ? 1 : COMMANDS_PER_TURN;
+	const int most = told_by_rings(f->process) ? 1 : COMMANDS_PER_TURN;
 	int ret = DEVFILE_NO_ANSWER;
 
-	if (!told_run(f->process, f->told))
+	if (!told_run(f->process))
 		return;
 	/* A program that has an answer to read has sent nothing behind its command. */
 	for (int i = 0; i < most && ret == DEVFILE_NO_ANSWER; i++) {

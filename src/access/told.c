@@ -17,11 +17,11 @@ struct told_process {
 	struct rt *rt;
 	pid_t pid;
 	unsigned int users;
-	struct list_head verbs; /* rings of verbs contexts */
+	struct list_head verbs, others; /* rings: of verbs contexts, and others */
 };
 
 struct told {
-	struct list_head node; /* in process->verbs; empty: the ring is no verbs context's */
+	struct list_head node; /* in a list of the process */
 	struct told_process *process;
 	const struct told_ops *ops;
 	void *session;
@@ -62,6 +62,7 @@ struct told_process *told_process_get(struct rt *rt, pid_t pid)
 	process->pid = pid;
 	process->users = 1;
 	INIT_LIST_HEAD(&process->verbs);
+	INIT_LIST_HEAD(&process->others);
 	list_add_tail(&process->node, processes);
 	return process;
 }
@@ -130,18 +131,33 @@ static bool run_verbs(struct told_process *process)
 	return all;
 }
 
-bool told_run(struct told_process *process, struct told *told)
+bool told_run_one(struct told *told)
 {
-	const uint64_t until = told ? told_until(told) : 0;
+	uint64_t until;
 
-	if (process && !run_verbs(process))
-		return false;
-	return !told || told->paused || run_records(told, until);
+	if (!told || told->paused)
+		return true;
+	until = told_until(told); /* first: what was told of verbs contexts before it is seen below */
+	return (told->ops->verbs || run_verbs(told->process)) && run_records(told, until);
 }
 
-bool told_by_rings(const struct told_process *process, const struct told *told)
+bool told_run(struct told_process *process)
 {
-	return told || (process && !list_empty(&process->verbs));
+	struct told *told;
+	bool all;
+
+	if (!process)
+		return true;
+	all = run_verbs(process);
+	list_for_each_entry(told, &process->others, node)
+		if (!told_run_one(told))
+			all = false;
+	return all;
+}
+
+bool told_by_rings(const struct told_process *process)
+{
+	return process && (!list_empty(&process->verbs) || !list_empty(&process->others));
 }
 
 /* --- the loop --- */
@@ -152,7 +168,7 @@ static bool poll_ring(struct rt_poller *p)
 
 	if (told_until(told) == told->rx.head)
 		return false;
-	told_run(told->ops->verbs ? NULL : told->process, told);
+	told_run_one(told);
 	return true;
 }
 
@@ -237,8 +253,7 @@ static void watch(struct told *told)
 	rt_poller_add(rt, &told->poller);
 	rt_io_init(rt, &told->doorbell, told->doorbell_fd, doorbell_rang);
 	rt_io_watch(&told->doorbell, true, false);
-	if (told->ops->verbs)
-		list_add_tail(&told->node, &told->process->verbs);
+	list_add_tail(&told->node, told->ops->verbs ? &told->process->verbs : &told->process->others);
 }
 
 int told_open(struct told_process *process, const struct told_ops *ops, void *session, int fds[ABI_TOLD_FDS],

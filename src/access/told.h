@@ -45,16 +45,18 @@ int told_open(struct told_process *process, const struct told_ops *ops, void *se
 /** told_close() - remove the ring. @told: NULL: nothing */
 void told_close(struct told *told);
 /**
- * told_run() - run what was told before the call, and of each ring as many records as a turn has
- * @process: whose verbs contexts come first; NULL: nobody's
- * @told: NULL: there is none
- * Return: true if nothing is left, or the ring is paused, so that the session's next message may be read
+ * told_run() - run what the process has told before the call by all of its rings, those of verbs contexts first, and of
+ * each ring as many records as a turn has
+ * Return: true if nothing is left, or @process is NULL, so that the next message of a session may be read
  */
-bool told_run(struct told_process *process, struct told *told);
+bool told_run(struct told_process *process);
+/** told_run_one() - the same of one ring, and of the verbs contexts before it. A ring that is paused counts as empty.
+ *  @told: NULL: there is none */
+bool told_run_one(struct told *told);
 /** told_pause() - run no records until it is called once more, with false. @told: NULL: nothing */
 void told_pause(struct told *told, bool paused);
-/** told_by_rings() - does @told, or what the process tells of its verbs contexts, come before the messages of a session?
- *  Then a turn reads one of them: what was told before the next one may be in a ring. @process, @told: NULL: none */
-bool told_by_rings(const struct told_process *process, const struct told *told);
+/** told_by_rings() - does the process (NULL: no) have rings? Then a turn reads one message of a session: what was told
+ *  before the next one may be in a ring */
+bool told_by_rings(const struct told_process *process);
 
 #endif

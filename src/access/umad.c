@@ -102,7 +102,7 @@ static void on_control(struct rt_io *io, bool readable, bool writable)
 	struct umad_session *s = container_of(io, struct umad_session, control);
 	ssize_t n;
 
-	if (!told_run(NULL, s->told))
+	if (!told_run_one(s->told))
 		return;
 	n = rt_receive(s->control_fd, s->umad->in, sizeof(s->umad->in), MSG_DONTWAIT, NULL, 0);
 	if (n == -EAGAIN || n == -EINTR)
@@ -228,11 +228,11 @@ int umad_open_told(struct umad_session *s, int fds[ABI_TOLD_FDS])
 static void on_message(struct rt_io *io, bool readable, bool writable)
 {
 	struct umad_session *s = container_of(io, struct umad_session, data);
-	const int most = told_by_rings(NULL, s->told) ? 1 : MESSAGES_PER_TURN;
+	const int most = s->told ? 1 : MESSAGES_PER_TURN;
 
 	if (writable)
 		umad_queue_flush(s);
-	if (!readable || !told_run(NULL, s->told))
+	if (!readable || !told_run_one(s->told))
 		return;
 	for (int i = 0; !s->load && i < most; i++) {
 		int fd;

@@ -405,10 +405,10 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 {
 	struct session *s = container_of(io, struct session, io);
 	struct uverbs *u = s->uverbs;
-	const int most = told_by_rings(NULL, s->told) ? 1 : MESSAGES_PER_TURN;
+	const int most = told_by_rings(s->process) ? 1 : MESSAGES_PER_TURN;
 	bool answered = false;
 
-	if (!told_run(NULL, s->told))
+	if (!told_run(s->process))
 		return;
 	/* A program that has an answer to read has sent nothing behind its command. */
 	for (int i = 0; i < most && !answered; i++) {

@@ -111,18 +111,17 @@ static void verbs_of_the_process_come_first(void **state)
 	tell(&session[2], "o"); /* another process's are left alone */
 	tell(&session[0], "v");
 	tell(&session[1], "c");
-	assert_true(told_run(process, session[1].told));
+	assert_true(told_run_one(session[1].told));
 	assert_string_equal(order, "vc");
 	tell(&session[0], "w");
-	assert_true(told_run(process, NULL));
+	assert_true(told_run(process));
 	assert_string_equal(order, "vcw");
 	tell(&session[1], "d");
-	assert_true(told_run(NULL, session[0].told));
+	assert_true(told_run_one(session[0].told));
 	assert_string_equal(order, "vcw");
-	told_run(other, NULL);
+	told_run(other);
 	assert_string_equal(order, "vcwo");
-	rt_posix_turn(rt);
-	rt_posix_turn(rt);
+	assert_true(told_run(process)); /* all rings of the process */
 	assert_string_equal(order, "vcwod");
 }
 
@@ -134,16 +133,15 @@ static void a_turn_runs_some_of_many(void **state)
 	tell(&session[1], "c");
 	for (int i = 0; i < 40; i++)
 		tell(&session[0], "v");
-	while (!told_run(process, session[1].told)) {
+	while (!told_run_one(session[1].told)) {
 		assert_null(strchr(order, 'c'));
 		turns++;
 	}
 	assert_int_equal(turns, 2);
 	assert_int_equal(strlen(order), 41);
 	assert_int_equal(order[40], 'c');
-	assert_false(told_by_rings(NULL, NULL));
-	assert_true(told_by_rings(NULL, session[1].told));
-	assert_true(told_by_rings(process, NULL));
+	assert_false(told_by_rings(NULL));
+	assert_true(told_by_rings(process));
 }
 
 static void a_ring_that_is_full_has_room_when_it_was_run(void **state)
@@ -156,7 +154,7 @@ static void a_ring_that_is_full_has_room_when_it_was_run(void **state)
 		n++;
 	assert_in_range(n, 10, ABI_TOLD_RING_BYTES / sizeof(record));
 	abi_told_flush(&session[0].program);
-	told_run(NULL, session[0].told);
+	told_run_one(session[0].told);
 	assert_int_equal(strlen(order), n);
 	assert_true(abi_told_put(&session[0].program, &part, 1));
 }
@@ -171,12 +169,12 @@ static void a_record_that_is_too_long_ends_the_ring(void **state)
 	rt_posix_turn(rt);
 	assert_string_equal(order, "a");
 	assert_int_equal(session[0].broken, 1);
-	told_run(NULL, session[0].told);
+	told_run_one(session[0].told);
 	let_sleep();
 	assert_string_equal(order, "a");
 	assert_int_equal(session[0].broken, 1);
 	tell(&session[1], "c"); /* others go on */
-	told_run(NULL, session[1].told);
+	told_run_one(session[1].told);
 	assert_string_equal(order, "ac");
 }
 
@@ -185,10 +183,10 @@ static void a_tail_that_lies_ends_the_ring(void **state)
 	struct abi_ring *ring = session[0].program.tx.ring;
 
 	tell(&session[0], "a");
-	told_run(NULL, session[0].told);
+	told_run_one(session[0].told);
 	memset(ring->data + 8, 0xee, 64);
 	atomic_store(&ring->tail, (uint64_t)3 * ABI_TOLD_RING_BYTES);
-	told_run(NULL, session[0].told);
+	told_run_one(session[0].told);
 	assert_string_equal(order, "a");
 	assert_int_equal(session[0].broken, 1);
 }
