@@ -28,6 +28,7 @@ struct control_ops {
 	bool ipoib_connected; /* IP interfaces begin in connected mode */
 	/** window_operations() - number of requests performed through windows; may be NULL */
 	uint64_t (*window_operations)(void *ctx);
+	const char *const *port_counter_names; /* ABI_COUNTERS of them */
 	/** port_counters() - what the queue pairs of a port count (hca_counters()); may be NULL
 	 *  Return: false: the node has no adapter */
 	bool (*port_counters)(void *ctx, int node, unsigned port_num, uint64_t values[ABI_COUNTERS]);

@@ -10,7 +10,6 @@
 
 #include "daemon/control_private.h"
 #include "fabric/topo_plan.h"
-#include "hca/hca.h"
 #include "rdma/ib_verbs.h"
 
 /* --- the state of ports ------------------------------------------------ */
@@ -228,7 +227,7 @@ static void put_hca_counters(struct control_request *req, struct json_object *o,
 	if (!ops->port_counters || !ops->port_counters(ops->ctx, node, port, values))
 		return;
 	for (unsigned i = 0; i < ABI_COUNTERS; i++)
-		control_put_number(o, hca_counter_name(i), values[i]);
+		control_put_number(o, ops->port_counter_names[i], values[i]);
 }
 
 static struct json_object *counters_json(struct control_request *req, int node, int port)

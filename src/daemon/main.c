@@ -476,6 +476,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.polled = opt->polled,
 		.ipoib_connected = opt->ipoib_connected,
 		.window_operations = window_operations,
+		.port_counter_names = d->counter_names + ARRAY_SIZE(counters),
 		.port_counters = hca_port_counters,
 		.modules = d->modules,
 		.stop = stop,

@@ -11,7 +11,7 @@ from interop.fabric import TIMEOUT, Fabric, wait_until
 from interop.test_capture import tshark
 from interop.test_ipoib import serve
 from interop.test_nodes import KINDS, allowed, holders, mounted, on, users
-from interop.test_rdma_cm import NO_SUCH_SERVICE, play, try_perftest
+from interop.test_rdma_cm import perftest_in_time, play
 
 MTU = 4200  # of a new interface: with all headers of RDMA there is room for 4096 bytes of payload
 ACTIVE_MTU = {1500: 1024, 2200: 2048, 4191: 2048, 4192: 4096, 9000: 4096}  # of RDMA: by that of the interface
@@ -221,11 +221,8 @@ def test_gids_follow_the_addresses(roce):
 
 
 def test_perftest_by_address(roce):
-    """With -R, and by TCP on eth0 for its handshake. test_rdma_cm.py says why it is tried again."""
-    for _ in range(20):
-        status, out = try_perftest(roce, "ib_send_bw", "-R", "-n", 100)
-        if NO_SUCH_SERVICE not in out:
-            break
+    """With -R, and by TCP on eth0 for its handshake."""
+    status, out = perftest_in_time(roce, "ib_send_bw", "-R", "-n", 100)
     assert status == 0 and " 65536 " in out, out
     server = serve(roce, "n1", 18515, "ib_write_bw", "-x", "1", "-n", "100", "-F")
     assert " 65536 " in roce.run("n2", "ib_write_bw", "-x", "1", "-n", "100", "-F", "n1")

@@ -93,7 +93,8 @@ static void say(u32 command, const void *body, size_t bytes, size_t room)
 	u8 message[512];
 
 	memcpy(message, &head, sizeof(head));
-	memcpy(message + sizeof(head), body, bytes);
+	if (bytes)
+		memcpy(message + sizeof(head), body, bytes);
 	assert_true(send(commands, message, sizeof(head) + bytes, 0) > 0);
 }
 
