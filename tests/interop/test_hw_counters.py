@@ -78,6 +78,19 @@ def test_retries_that_are_exhausted(pair):
     assert growth.of("n2", "retry_rnr_exceeded_err", "rcvd_rnr_err") == [1, 3]
 
 
+def test_perftest_reports_them(pair):
+    """Its option reads them before and after its run, and prints the difference. Its descriptors stay open, so
+    what it reads may be a moment old (test_sysfs.py)."""
+    growth = Growth(pair)
+    add(pair, "link n2:1 drop 1% seed=5 dir=out op=write transport=rc")
+    names = ["rcvd_seq_err", "local_ack_timeout_err", "completer_retry_err"]
+    _, out = pair.pair("ib_write_bw", "-n", "2000", "-s", "4096", "-u", "8",
+                       "--report-counters=" + ",".join(f"hw_counters/{name}" for name in names))
+    said = dict(re.findall(r"hw_counters/(\w+)=(\d+)", out))
+    assert int(said["completer_retry_err"]) > 0, out
+    assert all(int(said[name]) <= grown for name, grown in zip(names, growth.of("n2", *names))), out
+
+
 def test_each_way_to_read_them_says_the_same(quiet):
     """What programs have counted stays when they have ended; each of the names is one of the kernel's drivers."""
     add(quiet, "link n2:1 drop 1% seed=4 dir=out op=send transport=rc")
