@@ -20,6 +20,7 @@
 
 #define AG_LFT_BLOCKS 768  /* of 64 LIDs: 0 to 0xbfff */
 #define AG_MFT_BLOCKS 128  /* of 32 MLIDs: 0xc000 to 0xcfff */
+#define AG_CHAPTER_BLOCKS 16
 #define AG_VLARB_ENTRIES 8 /* in each of the two tables */
 #define AG_SAMPLE_COUNTERS 5
 #define AG_VLS 16
@@ -204,8 +205,8 @@ struct ag_trap {
 };
 #define AG_TRAP_SENDS 16
 
-/** struct ag_memory - allocates a block of a switch's tables when it is first written; a
- *  block is not freed while the node exists */
+/** struct ag_memory - allocates a block of a switch's tables, or a chapter of blocks, when it is first written; it
+ *  is not freed while the node exists */
 struct ag_memory {
 	void *(*alloc)(void *ctx, size_t bytes); /* zeroed; NULL: out of memory */
 	void *ctx;
@@ -221,8 +222,9 @@ struct ag_switch {
 	uint16_t mft_top;
 	bool enhanced_port0;
 	struct ag_memory memory;
-	uint8_t *lft[AG_LFT_BLOCKS];	  /* NULL: all WIRE_LFT_NO_PORT */
-	uint16_t *mft[AG_MFT_BLOCKS];	  /* [position * 32 + mlid % 32] */
+	/* blocks, by chapters of AG_CHAPTER_BLOCKS; NULL: a chapter or a block that was never written */
+	void **lft[AG_LFT_BLOCKS / AG_CHAPTER_BLOCKS]; /* uint8_t by LID; NULL: all WIRE_LFT_NO_PORT */
+	void **mft[AG_MFT_BLOCKS / AG_CHAPTER_BLOCKS]; /* uint16_t [position * 32 + mlid % 32] */
 };
 
 /** struct ag_node - the management state of one channel adapter or switch */
@@ -254,6 +256,8 @@ struct ag_node_config {
 	void *seldom;
 };
 
+/** ag_node_free_tables() - give to @release what ag_memory.alloc() has allocated, once nobody uses the node */
+void ag_node_free_tables(struct ag_node *node, void (*release)(void *memory));
 /** ag_node_size() - bytes that a node of this kind needs, 8-byte aligned */
 size_t ag_node_size(const struct ag_node_config *config);
 /** ag_node_seldom_size() - bytes of it that are not written before packets pass, or a

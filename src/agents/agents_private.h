@@ -5,6 +5,14 @@
 
 #include "agents/agents.h"
 
+/** ag_block() - a block of a switch's table. @chapters: ag_switch.lft, mft. Return: NULL: it was never written */
+static inline void *ag_block(void **const *chapters, unsigned int block)
+{
+	void **chapter = chapters[block / AG_CHAPTER_BLOCKS];
+
+	return chapter ? chapter[block % AG_CHAPTER_BLOCKS] : NULL;
+}
+
 #define AG_GUIDS_CA 16
 #define AG_GUIDS_SWITCH 1
 #define AG_PKEYS_CA 128

@@ -177,7 +177,7 @@ uint8_t ag_lft_get(const struct ag_node *node, uint16_t lid)
 
 	if (!node->sw || lid >= WIRE_LID_MULTICAST)
 		return WIRE_LFT_NO_PORT;
-	block = node->sw->lft[lid / WIRE_LFT_PER_BLOCK];
+	block = ag_block(node->sw->lft, lid / WIRE_LFT_PER_BLOCK);
 	return block ? block[lid % WIRE_LFT_PER_BLOCK] : WIRE_LFT_NO_PORT;
 }
 
@@ -188,7 +188,7 @@ bool ag_mft_get(const struct ag_node *node, uint16_t mlid, uint8_t port)
 
 	if (!node->sw || mlid < WIRE_LID_MULTICAST || i / WIRE_MFT_PER_BLOCK >= AG_MFT_BLOCKS)
 		return false;
-	block = node->sw->mft[i / WIRE_MFT_PER_BLOCK];
+	block = ag_block(node->sw->mft, i / WIRE_MFT_PER_BLOCK);
 	if (!block)
 		return false;
 	return block[port / 16 * WIRE_MFT_PER_BLOCK + i % WIRE_MFT_PER_BLOCK] >> port % 16 & 1;

@@ -188,30 +188,63 @@ uint16_t ag_vl_arb_set(struct ag_request *rq)
 	return WIRE_STATUS_OK;
 }
 
+/* --- forwarding tables of a switch --- */
+
+/* Return: a block to be written, which is allocated, and each byte set to @fill, if it is the first time; NULL: no memory */
+static void *written_block(struct ag_switch *sw, void **chapters[], unsigned int block, size_t bytes, uint8_t fill)
+{
+	void ***chapter = &chapters[block / AG_CHAPTER_BLOCKS], **place;
+
+	if (!*chapter)
+		*chapter = sw->memory.alloc(sw->memory.ctx, AG_CHAPTER_BLOCKS * sizeof(**chapter));
+	if (!*chapter)
+		return NULL;
+	place = *chapter + block % AG_CHAPTER_BLOCKS;
+	if (!*place) {
+		*place = sw->memory.alloc(sw->memory.ctx, bytes);
+		if (*place)
+			memset(*place, fill, bytes);
+	}
+	return *place;
+}
+
+static void free_chapters(void **chapters[], unsigned int num, void (*release)(void *memory))
+{
+	for (unsigned int i = 0; i < num; i++) {
+		for (unsigned int k = 0; chapters[i] && k < AG_CHAPTER_BLOCKS; k++)
+			release(chapters[i][k]);
+		release(chapters[i]);
+	}
+}
+
+void ag_node_free_tables(struct ag_node *node, void (*release)(void *memory))
+{
+	if (!node->sw)
+		return;
+	free_chapters(node->sw->lft, ARRAY_SIZE(node->sw->lft), release);
+	free_chapters(node->sw->mft, ARRAY_SIZE(node->sw->mft), release);
+}
+
 /* --- LinearForwardingTable: modifier = block of 64 LIDs --- */
 
 uint16_t ag_lft_block_get(struct ag_request *rq)
 {
 	struct wire_lft table;
+	const void *block;
 
 	if (rq->attr_mod >= AG_LFT_BLOCKS)
 		return WIRE_STATUS_BAD_FIELD;
 	memset(table.port, WIRE_LFT_NO_PORT, sizeof(table.port));
-	if (rq->node->sw->lft[rq->attr_mod])
-		memcpy(table.port, rq->node->sw->lft[rq->attr_mod], sizeof(table.port));
+	block = ag_block(rq->node->sw->lft, rq->attr_mod);
+	if (block)
+		memcpy(table.port, block, sizeof(table.port));
 	wire_lft_encode(&table, rq->data);
 	return WIRE_STATUS_OK;
 }
 
-/* Return: the block, allocated if it is the first time; NULL: no memory */
 static uint8_t *lft_block(struct ag_switch *sw, unsigned int block)
 {
-	if (!sw->lft[block]) {
-		sw->lft[block] = sw->memory.alloc(sw->memory.ctx, WIRE_LFT_PER_BLOCK);
-		if (sw->lft[block])
-			memset(sw->lft[block], WIRE_LFT_NO_PORT, WIRE_LFT_PER_BLOCK);
-	}
-	return sw->lft[block];
+	return written_block(sw, sw->lft, block, WIRE_LFT_PER_BLOCK, WIRE_LFT_NO_PORT);
 }
 
 uint16_t ag_lft_block_set(struct ag_request *rq)
@@ -252,16 +285,11 @@ static bool mft_block(const struct ag_request *rq, unsigned int *block, unsigned
 	return *block < AG_MFT_BLOCKS && *position <= rq->node->num_ports / 16;
 }
 
-/* Return: the masks of a block, allocated if it is the first time; NULL: no memory */
 static uint16_t *mft_masks(struct ag_node *node, unsigned int block)
 {
-	struct ag_switch *sw = node->sw;
 	size_t positions = node->num_ports / 16 + 1u;
 
-	if (!sw->mft[block])
-		sw->mft[block] = sw->memory.alloc(sw->memory.ctx, positions * WIRE_MFT_PER_BLOCK *
-									  sizeof(uint16_t));
-	return sw->mft[block];
+	return written_block(node->sw, node->sw->mft, block, positions * WIRE_MFT_PER_BLOCK * sizeof(uint16_t), 0);
 }
 
 uint16_t ag_mft_block_get(struct ag_request *rq)
@@ -272,7 +300,7 @@ uint16_t ag_mft_block_get(struct ag_request *rq)
 
 	if (!mft_block(rq, &block, &position))
 		return WIRE_STATUS_BAD_FIELD;
-	masks = rq->node->sw->mft[block];
+	masks = ag_block(rq->node->sw->mft, block);
 	if (masks)
 		memcpy(table.port_mask, masks + position * WIRE_MFT_PER_BLOCK,
 		       sizeof(table.port_mask));

@@ -167,14 +167,6 @@ static int init_node(struct fabric *fab, int index)
 	return 0;
 }
 
-static void free_tables(struct ag_node *ag)
-{
-	for (unsigned int i = 0; ag->sw && i < AG_LFT_BLOCKS; i++)
-		rt_free(ag->sw->lft[i]);
-	for (unsigned int i = 0; ag->sw && i < AG_MFT_BLOCKS; i++)
-		rt_free(ag->sw->mft[i]);
-}
-
 void fab_node_reset(struct fab_node *node)
 {
 	struct fabric *fab = node->fab;
@@ -182,7 +174,7 @@ void fab_node_reset(struct fab_node *node)
 	struct ag_node_config config = config_of(fab, index);
 
 	fab_fold_node(fab, index); /* counts packets that bypassed the fabric */
-	free_tables(node->ag);
+	ag_node_free_tables(node->ag, rt_free);
 	memset(node->ag, 0, ag_node_size(&config));
 	memset(node->seldom, 0, ag_node_seldom_size(&config));
 	ag_node_init(&config, node->ag);
@@ -198,7 +190,7 @@ static void exit_node(struct fab_node *node)
 	rt_timer_disarm(&node->expiry);
 	for (unsigned int i = 0; node->port && i <= node->ag->num_ports; i++)
 		rt_timer_disarm(&node->port[i].training);
-	free_tables(node->ag);
+	ag_node_free_tables(node->ag, rt_free);
 	rt_free(node->port);
 	rt_free(node->ag);
 }

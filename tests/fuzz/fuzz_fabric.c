@@ -57,10 +57,9 @@ static void configure(struct fabric *fab)
 		ag->port[i < SW2].sm_lid = 1;
 		if (!ag->sw)
 			continue;
-		ag->sw->lft[0] = rt_zalloc(WIRE_LFT_PER_BLOCK);
-		if (!ag->sw->lft[0])
-			abort();
-		memcpy(ag->sw->lft[0], i == SW2 ? "\xff\1\2\0\2" : "\xff\2\1\2\0", 5);
+		for (uint16_t lid = 0; lid < WIRE_LFT_PER_BLOCK; lid++)
+			if (ag_lft_put(ag, lid, lid < 5 ? (i == SW2 ? "\xff\1\2\0\2" : "\xff\2\1\2\0")[lid] : 0))
+				abort();
 	}
 }
 

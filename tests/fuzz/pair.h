@@ -27,10 +27,8 @@ static inline void pair_configure(struct fabric *fab)
 			ag->port[1].lid = i == n1 ? 1 : 2;
 			continue;
 		}
-		if (!ag->sw->lft[0])
-			ag->sw->lft[0] = rt_zalloc(WIRE_LFT_PER_BLOCK);
-		check(ag->sw->lft[0]);
-		memcpy(ag->sw->lft[0], lft, sizeof(lft));
+		for (uint16_t lid = 0; lid < WIRE_LFT_PER_BLOCK; lid++)
+			check(!ag_lft_put(ag, lid, lid < sizeof(lft) ? lft[lid] : 0));
 	}
 }
 

@@ -43,10 +43,7 @@ static inline struct bench bench_new(uint8_t kind, uint8_t num_ports)
 
 static inline void bench_free(struct bench *b)
 {
-	for (int i = 0; b->node->sw && i < AG_LFT_BLOCKS; i++)
-		free(b->node->sw->lft[i]);
-	for (int i = 0; b->node->sw && i < AG_MFT_BLOCKS; i++)
-		free(b->node->sw->mft[i]);
+	ag_node_free_tables(b->node, free);
 	free(b->node);
 }
 
