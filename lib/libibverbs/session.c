@@ -2,7 +2,8 @@
 /*
  * The command socket: what write() on /dev/infiniband/uverbsN is to the
  * kernel's verbs (src/abi/session.h). One command and its answer at a time;
- * an answer may carry descriptors.
+ * an answer may carry descriptors. Commands that are not answered go by a
+ * ring if the program tells often (src/abi/told.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -338,7 +339,7 @@ static int tell_locked(struct soft_context *ctx, uint32_t command, const void *r
 
 /**
  * session_tell() - a command that softibd does not answer
- * Context: as session_command(), but waits for nobody unless the socket is full
+ * Context: as session_command(), but waits for nobody unless the socket, or the ring, is full
  * Return: 0; -EIO when softibd is gone
  */
 int session_tell(struct soft_context *ctx, uint32_t command, const void *req, size_t req_bytes)
