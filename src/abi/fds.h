@@ -139,7 +139,7 @@ static inline ssize_t abi_spin_for_answer(int sock, const struct iovec *parts,
 		sched_yield();
 		n = abi_receivev(sock, parts, num_parts, flags | MSG_DONTWAIT, fds, max);
 		now = abi_spin_clock_ns();
-		if (now - before >= ABI_SPIN_TAKEN_NS)
+		if (n == -EAGAIN && now - before >= ABI_SPIN_TAKEN_NS)
 			refuse = now + ABI_SPIN_REFUSE_NS;
 	}
 	return n;
