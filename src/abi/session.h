@@ -205,10 +205,9 @@ struct abi_context_resp {
 	uint32_t ring_bytes;	   /* data bytes of each ring */
 	uint64_t to_daemon_offset; /* in the link memfd */
 	uint64_t to_engine_offset;
-	uint64_t counters_offset;  /* 0: nobody reads any */
 	uint8_t token[ABI_TOKEN_BYTES]; /* who has it may share the context's objects (abi/share.h) */
 	uint32_t program; /* the number by which others know it: abi_lane_event.owner */
-	uint32_t reserved;
+	uint32_t counters_offset; /* in the link memfd; 0: nobody reads any */
 };
 
 #endif

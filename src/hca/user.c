@@ -323,7 +323,7 @@ static int make_link(struct hca_user *user)
 		.ring_bytes = ABI_LINK_RING_BYTES,
 		.to_daemon_offset = 0,
 		.to_engine_offset = ring,
-		.counters_offset = 2 * ring,
+		.counters_offset = (uint32_t)(2 * ring),
 		.program = user->owner,
 	};
 	return 0;
