@@ -10,13 +10,15 @@
 #include "runtime/posix/doorbell.h"
 #include "runtime/posix/rt_posix.h"
 
-#define RECORDS_PER_TURN 32
+#define RECORDS_PER_TURN 32 /* of a ring */
+#define RINGS_MAX	 64 /* of a process: each message of one of its sessions looks at all of them */
 
 struct told_process {
 	struct list_head node; /* in the list of the loop */
 	struct rt *rt;
 	pid_t pid;
-	unsigned int users;
+	unsigned int users, num_rings;
+	struct rt_work refill; /* the next turn: each ring may run records again */
 	struct list_head verbs, others; /* rings: of verbs contexts, and others */
 };
 
@@ -29,10 +31,22 @@ struct told {
 	struct rt_poller poller;
 	struct rt_io doorbell;
 	int doorbell_fd;
+	unsigned int left; /* records that it may run in this turn, whoever asks for it */
 	bool broken, paused;
 };
 
 /* --- processes --- */
+
+static void refill(struct rt_work *work)
+{
+	struct told_process *process = container_of(work, struct told_process, refill);
+	struct told *told;
+
+	list_for_each_entry(told, &process->verbs, node)
+		told->left = RECORDS_PER_TURN;
+	list_for_each_entry(told, &process->others, node)
+		told->left = RECORDS_PER_TURN;
+}
 
 static void init_processes(struct rt *rt, void *processes)
 {
@@ -61,6 +75,7 @@ struct told_process *told_process_get(struct rt *rt, pid_t pid)
 	process->rt = rt;
 	process->pid = pid;
 	process->users = 1;
+	rt_work_init(&process->refill, refill);
 	INIT_LIST_HEAD(&process->verbs);
 	INIT_LIST_HEAD(&process->others);
 	list_add_tail(&process->node, processes);
@@ -71,6 +86,7 @@ void told_process_put(struct told_process *process)
 {
 	if (!process || --process->users)
 		return;
+	rt_work_cancel(&process->refill);
 	list_del(&process->node);
 	if (list_empty((struct list_head *)rt_local(process->rt, RT_LOCAL_TOLD)))
 		rt_local_free(process->rt, RT_LOCAL_TOLD);
@@ -98,14 +114,15 @@ static void break_off(struct told *told)
 	told->ops->broken(told->session);
 }
 
-/* Run records that were told before @until, as many as a turn has. Return: true if none of them is left */
+/* Run records that were told before @until, as many as are left for this turn: each message of the process's
+ * sessions asks for it. Return: true if none of them remains */
 static bool run_records(struct told *told, uint64_t until)
 {
 	_Alignas(8) uint8_t record[ABI_TOLD_RECORD_MAX];
 	const void *shared;
 	size_t len = 0;
 
-	for (int n = 0; n < RECORDS_PER_TURN && !told->broken && (int64_t)(until - told->rx.head) > 0; n++) {
+	for (; told->left && !told->broken && (int64_t)(until - told->rx.head) > 0; told->left--) {
 		shared = abi_ring_peek(&told->rx, &len);
 		if (!shared || len > sizeof(record)) {
 			break_off(told);
@@ -116,6 +133,8 @@ static bool run_records(struct told *told, uint64_t until)
 		abi_ring_skip(&told->rx);
 		told->ops->run(told->session, record, len);
 	}
+	if (told->left < RECORDS_PER_TURN)
+		rt_work_queue(told->process->rt, &told->process->refill);
 	abi_ring_release(&told->rx);
 	return told->broken || (int64_t)(until - told->rx.head) <= 0;
 }
@@ -259,14 +278,18 @@ static void watch(struct told *told)
 int told_open(struct told_process *process, const struct told_ops *ops, void *session, int fds[ABI_TOLD_FDS],
 	      struct told **out)
 {
-	struct told *told = rt_zalloc(sizeof(*told));
+	struct told *told;
 	int ret;
 
+	if (process->num_rings >= RINGS_MAX)
+		return -ENOSPC;
+	told = rt_zalloc(sizeof(*told));
 	if (!told)
 		return -ENOMEM;
 	told->process = process;
 	told->ops = ops;
 	told->session = session;
+	told->left = RECORDS_PER_TURN;
 	told->doorbell_fd = fds[0] = fds[1] = -1;
 	INIT_LIST_HEAD(&told->node);
 	ret = make_fds(told, fds);
@@ -278,6 +301,7 @@ int told_open(struct told_process *process, const struct told_ops *ops, void *se
 		return ret;
 	}
 	watch(told);
+	process->num_rings++;
 	*out = told;
 	return 0;
 }
@@ -286,6 +310,7 @@ void told_close(struct told *told)
 {
 	if (!told)
 		return;
+	told->process->num_rings--;
 	list_del(&told->node);
 	if (!told->broken)
 		stop(told);

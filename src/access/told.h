@@ -38,7 +38,7 @@ void told_process_put(struct told_process *process);
  * told_open() - make a ring for @session
  * @process: which remains as long as the ring
  * @fds: set to the descriptors for the program, which the caller closes
- * Return: 0, and @told; -ENOMEM; -errno of making descriptors and memory
+ * Return: 0, and @told; -ENOSPC: the process has enough of them, and goes on by messages; -ENOMEM; -errno of making descriptors and memory
  */
 int told_open(struct told_process *process, const struct told_ops *ops, void *session, int fds[ABI_TOLD_FDS],
 	      struct told **told);

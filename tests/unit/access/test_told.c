@@ -135,6 +135,9 @@ static void a_turn_runs_some_of_many(void **state)
 		tell(&session[0], "v");
 	while (!told_run_one(session[1].told)) {
 		assert_null(strchr(order, 'c'));
+		assert_false(told_run(process)); /* whoever else asks, in the same turn */
+		assert_int_equal(strlen(order), 32);
+		rt_posix_turn(rt);
 		turns++;
 	}
 	assert_int_equal(turns, 2);
@@ -152,7 +155,7 @@ static void a_ring_that_is_full_has_room_when_it_was_run(void **state)
 
 	while (abi_told_put(&session[0].program, &part, 1))
 		n++;
-	assert_in_range(n, 10, ABI_TOLD_RING_BYTES / sizeof(record));
+	assert_in_range(n, 10, 32);
 	abi_told_flush(&session[0].program);
 	told_run_one(session[0].told);
 	assert_int_equal(strlen(order), n);
@@ -214,6 +217,26 @@ static void there_is_no_ring_without_its_descriptors(void **state)
 	abi_told_unmap(&program);
 }
 
+/* A message of a session looks at all rings of its process. */
+static void a_process_has_so_many_rings(void **state)
+{
+	struct session more[64];
+	int fds[ABI_TOLD_FDS];
+	struct told *none = NULL;
+
+	for (int i = 2; i < 64; i++)
+		open_ring(&more[i], process, &cm);
+	assert_int_equal(told_open(process, &cm, NULL, fds, &none), -ENOSPC);
+	assert_null(none);
+	told_close(more[2].told);
+	abi_told_unmap(&more[2].program);
+	open_ring(&more[2], process, &cm); /* one goes, another one comes */
+	for (int i = 2; i < 64; i++) {
+		told_close(more[i].told);
+		abi_told_unmap(&more[i].program);
+	}
+}
+
 static void a_lack_of_memory_leaves_nothing(void **state)
 {
 	struct told *told = NULL;
@@ -240,6 +263,7 @@ int main(void)
 		CASE(a_tail_that_lies_ends_the_ring),
 		CASE(a_child_has_no_ring),
 		CASE(there_is_no_ring_without_its_descriptors),
+		CASE(a_process_has_so_many_rings),
 		CASE(a_lack_of_memory_leaves_nothing),
 	};
 
