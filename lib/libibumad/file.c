@@ -30,7 +30,6 @@ struct open_port {
 	pthread_mutex_t send_lock;
 	/* --- protected by send_lock --- */
 	struct abi_told ring;
-	unsigned times_told; /* until there is a ring, or none to be had */
 };
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -170,18 +169,6 @@ static int ask_for_ring(struct open_port *p, int fds[ABI_TOLD_FDS])
 	return ret;
 }
 
-/* Context: send_lock. Return: false: there is no ring */
-static bool use_ring(struct open_port *p)
-{
-	int fds[ABI_TOLD_FDS] = {-1, -1};
-
-	if (p->times_told < ABI_TOLD_TIMES && ++p->times_told == ABI_TOLD_TIMES) {
-		ask_for_ring(p, fds);
-		abi_told_map(&p->ring, fds);
-	}
-	return abi_told_usable(&p->ring);
-}
-
 /* A full ring is waited for, as a full socket is. Context: send_lock. Return: 0; -errno */
 static int put_record(struct open_port *p, const struct ib_user_mad *mad, size_t bytes)
 {
@@ -198,14 +185,26 @@ static int put_record(struct open_port *p, const struct ib_user_mad *mad, size_t
 	return 0;
 }
 
+/* Context: send_lock. Return: as send_record() */
+static int send_message(struct open_port *p, const struct ib_user_mad *mad, size_t bytes)
+{
+	int fds[ABI_TOLD_FDS] = {-1, -1}, ret = send_record(p->fd, mad, bytes, NULL, 0);
+
+	if (!ret && abi_told_asks(&p->ring)) {
+		ask_for_ring(p, fds);
+		abi_told_map(&p->ring, fds);
+	}
+	return ret;
+}
+
 /* Context: send_lock */
 static int write_record(struct open_port *p, const struct ib_user_mad *mad, size_t bytes)
 {
 	if (bytes > INLINE_BYTES)
 		return send_large(p->fd, mad, bytes);
-	if (bytes <= ABI_TOLD_RECORD_MAX && use_ring(p))
+	if (bytes <= ABI_TOLD_RECORD_MAX && abi_told_usable(&p->ring))
 		return put_record(p, mad, bytes);
-	return send_record(p->fd, mad, bytes, NULL, 0);
+	return send_message(p, mad, bytes);
 }
 
 int umad_file_write(int fd, const struct ib_user_mad *mad, size_t bytes)

@@ -288,24 +288,15 @@ static void ask_for_ring(struct soft_context *ctx, int fds[ABI_TOLD_FDS])
 	exchange_locked(ctx, ctx->sock, &(struct iovec){&hdr, sizeof(hdr)}, 1, NULL, 0, fds, &num_fds);
 }
 
-/* Programs of the RDMA CM tell often. Context: sock_lock. Return: false: there is no ring */
-static bool use_ring(struct soft_context *ctx)
+/* The context was told by a message, which programs of the RDMA CM do often. Context: sock_lock */
+static void after_message(struct soft_context *ctx)
 {
 	int fds[ABI_TOLD_FDS] = {-1, -1};
 
-	if (context_tells_now() && ctx->times_told == ABI_TOLD_TIMES) {
-		ctx->times_told++; /* once */
-		ask_for_ring(ctx, fds);
-		abi_told_map(&ctx->ring, fds);
-	}
-	return abi_told_usable(&ctx->ring);
-}
-
-/* The context is told by a message. Context: sock_lock */
-static void count_message(struct soft_context *ctx)
-{
-	if (ctx->times_told < ABI_TOLD_TIMES)
-		ctx->times_told++;
+	if (!context_tells_now() || !abi_told_asks(&ctx->ring))
+		return;
+	ask_for_ring(ctx, fds);
+	abi_told_map(&ctx->ring, fds);
 }
 
 /* Put a command into the ring, which is usable. Context: sock_lock. Return: 0; -EIO: softibd is gone */
@@ -327,14 +318,16 @@ static int tell_locked(struct soft_context *ctx, uint32_t command, const void *r
 
 	if (ctx->forked || ctx->dead)
 		return -EIO;
-	if (use_ring(ctx)) {
+	if (abi_told_usable(&ctx->ring)) {
 		int rc = put_told(ctx, iov, 2);
 
 		flush_ring(ctx);
 		return rc;
 	}
-	count_message(ctx);
-	return send_command(ctx, ctx->sock, iov, 2) < 0 ? -EIO : 0;
+	if (send_command(ctx, ctx->sock, iov, 2) < 0)
+		return -EIO;
+	after_message(ctx);
+	return 0;
 }
 
 /**
@@ -355,12 +348,14 @@ int session_tell(struct soft_context *ctx, uint32_t command, const void *req, si
 static ssize_t send_kept(struct soft_context *ctx)
 {
 	const struct iovec kept = {ctx->told.message, ctx->told.bytes};
+	ssize_t n;
 
 	if (!kept.iov_len)
 		return 0;
 	ctx->told.bytes = ctx->told.num = 0;
-	count_message(ctx);
-	return send_message(ctx->sock, &kept, 1);
+	n = send_message(ctx->sock, &kept, 1);
+	after_message(ctx);
+	return n;
 }
 
 /* Context: sock_lock */
@@ -373,10 +368,10 @@ static int keep_locked(struct soft_context *ctx, uint32_t command, const void *r
 
 	if (ctx->forked || ctx->dead)
 		return -EIO;
-	if (use_ring(ctx))
-		return put_told(ctx, (struct iovec[]){{(void *)&hdr, sizeof(hdr)}, {(void *)req, req_bytes}}, 2);
 	if (ctx->told.num == ABI_TOLD_FIRST_MAX || ctx->told.bytes + bytes > sizeof(ctx->told.message))
 		n = send_kept(ctx);
+	if (abi_told_usable(&ctx->ring)) /* nothing is kept any more */
+		return put_told(ctx, (struct iovec[]){{(void *)&hdr, sizeof(hdr)}, {(void *)req, req_bytes}}, 2);
 	end = (char *)ctx->told.message + ctx->told.bytes;
 	memcpy(end, &hdr, sizeof(hdr));
 	memcpy(end + sizeof(hdr), req, req_bytes);

@@ -174,7 +174,6 @@ struct soft_context {
 		unsigned num;
 	} told;
 	struct abi_told ring; /* by which it is told instead, once it is told often */
-	unsigned times_told; /* until there is a ring, or none to be had */
 	struct { /* RC QPs that softibd need not be asked for (ABI_CMD_CREATED_QP) */
 		struct abi_granted_qp qp[ABI_QPS_GRANTED];
 		unsigned num;

@@ -26,7 +26,7 @@ int commands_open(struct commands *c, int control, int page_fd)
 		return ret;
 	}
 	c->control = control;
-	c->told.len = c->asked_until = c->num_granted = c->times_told = 0;
+	c->told.len = c->asked_until = c->num_granted = 0;
 	pthread_mutex_init(&c->lock, NULL);
 	return 0;
 }
@@ -50,25 +50,27 @@ static void ask_for_ring(struct commands *c, int fds[ABI_TOLD_FDS])
 	(void)abi_exchange_fds(c->control, &(struct iovec){(void *)&hdr, sizeof(hdr)}, 1, NULL, 0, fds, ABI_TOLD_FDS);
 }
 
-/* Context: lock. Return: false: there is no ring */
-static bool use_ring(struct commands *c)
+/* Context: lock. Return: 0; -ENODEV: softibd is gone */
+static int send_message(struct commands *c, const struct iovec *parts, size_t num)
 {
 	int fds[ABI_TOLD_FDS] = {-1, -1};
 
-	if (c->times_told < ABI_TOLD_TIMES && ++c->times_told == ABI_TOLD_TIMES) {
+	if (abi_sendv_fds(c->control, parts, num, NULL, 0, 0))
+		return -ENODEV;
+	if (abi_told_asks(&c->ring)) {
 		ask_for_ring(c, fds);
 		abi_told_map(&c->ring, fds);
 	}
-	return abi_told_usable(&c->ring);
+	return 0;
 }
 
-/* Context: lock. Return: 0; -ENODEV: softibd is gone */
+/* Context: lock. Return: as send_message() */
 static int send_told(struct commands *c, const struct iovec *parts, size_t num)
 {
 	int fds[ABI_TOLD_FDS];
 
-	if (!use_ring(c))
-		return abi_sendv_fds(c->control, parts, num, NULL, 0, 0) ? -ENODEV : 0;
+	if (!abi_told_usable(&c->ring))
+		return send_message(c, parts, num);
 	if (!abi_told_put(&c->ring, parts, num)) {
 		ask_for_ring(c, fds);
 		if (!abi_told_put(&c->ring, parts, num))

@@ -37,7 +37,6 @@ struct commands {
 	struct ahead ahead;
 	struct told told;
 	struct abi_told ring;
-	unsigned times_told; /* until there is a ring, or none to be had */
 	uint32_t granted, num_granted; /* numbers of the next ids (struct abi_cm_created) */
 	struct resolved resolved;
 	uint32_t asked_until; /* softibd is asked for events whose message has no larger number */

@@ -28,12 +28,13 @@
 #define ABI_TOLD_RING_BYTES 65536u
 #define ABI_TOLD_RECORD_MAX 4096u
 #define ABI_TOLD_FDS	    2 /* the memfd, and the eventfd */
-#define ABI_TOLD_TIMES	    8 /* a program that has told so often by messages will do so again: it asks for a ring */
+#define ABI_TOLD_TIMES	    8 /* abi_told_asks() */
 
 /** struct abi_told - a program's side of the ring, which begins zeroed: there is none */
 struct abi_told {
 	struct abi_ring_tx tx;
 	int doorbell_fd;
+	unsigned times; /* that the program has told by messages */
 	/* a page of its own, which a forked child finds zeroed: a child would be a second producer */
 	const uint8_t *owner;
 };
@@ -93,8 +94,16 @@ static inline bool abi_told_map(struct abi_told *told, const int fds[ABI_TOLD_FD
 		return false;
 	}
 	*told = (struct abi_told){
-		.tx = {.ring = ring, .size = ABI_TOLD_RING_BYTES}, .doorbell_fd = fds[1], .owner = owner};
+		.tx = {.ring = ring, .size = ABI_TOLD_RING_BYTES}, .doorbell_fd = fds[1], .times = told->times,
+		.owner = owner};
 	return true;
+}
+
+/** abi_told_asks() - the program has told by a message. Return: true, once: it has done so often enough to do so again,
+ *  and asks for a ring */
+static inline bool abi_told_asks(struct abi_told *told)
+{
+	return told->times < ABI_TOLD_TIMES && ++told->times == ABI_TOLD_TIMES;
 }
 
 /** abi_told_usable() - is there a ring, and is this the process that has it? */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Attacks by packets: what one program sends may not keep the packets of others
 from where they go."""
+import contextlib
 import mmap
 import os
 import random
@@ -135,6 +136,34 @@ def test_a_ring_of_commands_that_is_always_full(shared):
             thread.join()
         assert error_of(teller.sock.recv(4096)) == 0
         assert teller.head() > 10 * TOLD_BYTES
+
+
+def test_full_rings_of_many_sessions(shared):
+    """Each message of one of them asks for what all of them have told."""
+    record = command(MODIFIED, bytes(112))
+    told = (struct.pack("=I", len(record)) + record + bytes(4)) * (TOLD_BYTES // 128)
+    with contextlib.ExitStack() as stack:
+        tellers = [stack.enter_context(Teller(shared)) for _ in range(40)]
+        stop = threading.Event()
+
+        def refill():
+            while not stop.is_set():
+                for teller in tellers:
+                    teller.tell_until(teller.head() + TOLD_BYTES)
+
+        for teller in tellers:
+            teller.told[RING_DATA:RING_DATA + TOLD_BYTES] = told
+            teller.sock.send(command(ALLOC_PD, bytes(8)))
+        thread = threading.Thread(target=refill)
+        thread.start()
+        try:
+            for _ in range(5):
+                innocents_go_on(shared)
+        finally:
+            stop.set()
+            thread.join()
+        for teller in tellers:
+            assert error_of(teller.sock.recv(4096)) == 0
 
 
 def test_nonsense_in_a_ring_of_commands(shared):

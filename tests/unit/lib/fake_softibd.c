@@ -56,6 +56,8 @@ struct fake_softibd {
 	struct ib_uverbs_modify_qp modify; /* the last; written before it is answered */
 	_Atomic int modified;
 	_Atomic uint32_t grant; /* QPs that go with the next one that is created */
+	uint32_t last_created; /* the handle of a granted QP */
+	_Atomic bool disordered; /* one was created after one that was granted after it */
 	_Atomic int created, connected; /* QPs of a grant; those that asked for their flow */
 	_Atomic bool has_rings; /* for what is told */
 	_Atomic int told; /* records of such a ring */
@@ -307,6 +309,15 @@ static void run_told(struct fake_softibd *fake, struct session *s)
 
 /* --- commands --- */
 
+static void note_order(struct fake_softibd *fake, const void *body)
+{
+	const uint32_t handle = ((const struct abi_create_granted_qp *)body)->handle;
+
+	if (handle < fake->last_created)
+		fake->disordered = true;
+	fake->last_created = handle;
+}
+
 static void command(struct fake_softibd *fake, struct session *s, const void *message)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = message;
@@ -336,6 +347,7 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 		answer_resolve(fake, s);
 		break;
 	case ABI_CMD_CREATED_QP: /* is not answered */
+		note_order(fake, hdr + 1);
 		fake->created++;
 		fake->objects++;
 		break;
@@ -580,6 +592,11 @@ int fake_connected(struct fake_softibd *fake)
 void fake_give_rings(struct fake_softibd *fake)
 {
 	fake->has_rings = true;
+}
+
+bool fake_disordered(struct fake_softibd *fake)
+{
+	return fake->disordered;
 }
 
 int fake_told(struct fake_softibd *fake)

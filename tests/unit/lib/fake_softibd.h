@@ -39,6 +39,8 @@ int fake_created(struct fake_softibd *fake);
 int fake_connected(struct fake_softibd *fake);
 /** fake_give_rings() - programs that ask for a ring for what they tell (abi/told.h) get one */
 void fake_give_rings(struct fake_softibd *fake);
+/** fake_disordered() - were granted QPs created in another order than they were granted? */
+bool fake_disordered(struct fake_softibd *fake);
 /** fake_told() - records of such rings */
 int fake_told(struct fake_softibd *fake);
 /** fake_give_lane() - the next answer about a flow brings the descriptors of FAKE_LANE */
