@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the queue pairs of a program count for the ports of their adapter: retries, NAKs and the like (enum tp_counter). It
- * stands behind the rings of the link (ABI_FD_LINK), where the program's engine adds to it, and softibd reads it. A
- * program can write there what it wants: the counters are its word.
+ * What the queue pairs of a program count for the ports of their adapter: retries, NAKs and the like (enum tp_counter;
+ * IBA v1 9.7.5 to 9.7.7 define the events). The counters stand behind the rings of the link (ABI_FD_LINK). The program's
+ * engine adds to them, and softibd reads them. softibd cannot check them, because only the program sees its retries.
  */
 #ifndef SOFTIB_ABI_COUNTERS_H
 #define SOFTIB_ABI_COUNTERS_H

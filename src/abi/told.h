@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The ring by which a program tells softibd of commands that are not answered, or sends it MADs. These may as well be messages
- * of the session's socket, but a message costs each side a system call. A record costs none while softibd is awake.
+ * A ring in shared memory by which a program tells softibd of commands that are not answered, or sends MADs. A message
+ * of the session's socket would do, but it costs each side a system call. A record costs none while softibd is awake.
  *
- * A program asks for the ring of a session by ABI_CMD_TOLD_RING on "uverbs", ABI_CM_TOLD_RING on "rdma_cm" or
- * ABI_UMAD_TOLD_RING on the second socket of "umad". The answer
- * carries two descriptors: a memfd with the ring (struct abi_ring), and the eventfd that wakes softibd. A record has
- * what a message would have that is not answered.
+ * A program asks for the ring of a session by ABI_CMD_TOLD_RING on "uverbs", by ABI_CM_TOLD_RING on "rdma_cm", or by
+ * ABI_UMAD_TOLD_RING on the second socket of "umad". The answer carries two descriptors: a memfd with the ring (struct
+ * abi_ring), and the eventfd that wakes softibd. A record has what the message would have.
  *
- * Order: before a message of a session's socket, softibd runs what the process has told by its rings, and of these first
- * those of its verbs contexts: commands of the RDMA CM may be about their queue pairs.
+ * Order: before softibd reads a message of a session, it runs what the process has told by its rings. Those of its verbs
+ * contexts come first, because commands of the RDMA CM may be about their queue pairs.
  *
  * A program whose ring is full asks for a ring once more. softibd then answers EEXIST, after it has run all that was
  * told.

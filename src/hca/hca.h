@@ -59,7 +59,7 @@ uint64_t hca_windows_operations(struct hca_set *set);
 unsigned hca_profile_less(const struct hca *hca, char *less, size_t bytes);
 
 /** hca_counters() - events that the queue pairs of a port have counted since the start (enum tp_counter), also those of
- *  programs that have ended. Programs count themselves: the values are their word */
+ *  programs that have ended. The programs count, and softibd cannot check it */
 void hca_counters(const struct hca *hca, unsigned port_num, uint64_t values[ABI_COUNTERS]);
 /** hca_counter_name() - Return: the name of hw_counters in the kernel's drivers. @i: below ABI_COUNTERS */
 const char *hca_counter_name(unsigned i);
