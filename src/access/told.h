@@ -45,18 +45,20 @@ int told_open(struct told_process *process, const struct told_ops *ops, void *se
 /** told_close() - remove the ring. @told: NULL: nothing */
 void told_close(struct told *told);
 /**
- * told_run() - run what the process has told before the call by all of its rings, those of verbs contexts first, and of
- * each ring as many records as a turn has
- * Return: true if nothing is left, or @process is NULL, so that the next message of a session may be read
+ * told_run() - run the records that a process has put into its rings before the call
+ *
+ * The rings of verbs contexts come first. A ring runs a limited number of records in a turn of the loop, whoever calls.
+ * @process: NULL: there is none
+ * Return: true if no such record is left. The next message of a session may be read then
  */
 bool told_run(struct told_process *process);
-/** told_run_one() - the same of one ring, and of the verbs contexts before it. A ring that is paused counts as empty.
- *  @told: NULL: there is none */
+/** told_run_one() - told_run() of one ring, after those of the process's verbs contexts. A ring that is paused counts
+ *  as empty. @told: NULL: there is none */
 bool told_run_one(struct told *told);
 /** told_pause() - run no records until it is called once more, with false. @told: NULL: nothing */
 void told_pause(struct told *told, bool paused);
-/** told_by_rings() - does the process (NULL: no) have rings? Then a turn reads one message of a session: what was told
- *  before the next one may be in a ring */
+/** told_by_rings() - does the process have rings? Then a turn may read one message of a session only, because a ring may
+ *  have records that were told before the second one. @process: NULL: it has none */
 bool told_by_rings(const struct told_process *process);
 
 #endif
