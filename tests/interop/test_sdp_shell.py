@@ -12,7 +12,7 @@ import pytest
 
 from interop.fabric import kill, wait_until
 from interop.test_capture import Capture
-from interop.test_sdp import IPV4, IPV6, SDP, Server, messages_of
+from interop.test_sdp import IPV4, IPV6, SDP, Server, messages_of, sdp_resources
 
 pytestmark = pytest.mark.no_sanitizer("these programs do not start under a sanitizer's runtime")
 
@@ -84,6 +84,7 @@ def test_ssh(pair, home, sshd):
     terminal's answer arrive. tshark finds nothing malformed."""
     capture = Capture(pair, "n2:1")
     status, out = sshd.ssh("""'echo $SSH_CONNECTION; exit 7'""")
+    wait_until(lambda: not any(row["type"] == "qp" for row in sdp_resources(pair)), "the connection is over")
     mids, malformed = messages_of(capture.end())
     seen, _, own, port = out.split()
     assert (status, seen, own, port) == (7, OTHER_IPV4, IPV4, str(sshd.port))
