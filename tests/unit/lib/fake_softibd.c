@@ -295,10 +295,14 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 
 static void run_told(struct fake_softibd *fake, struct session *s)
 {
-	const void *record;
+	_Alignas(8) uint8_t record[ABI_TOLD_RECORD_MAX]; /* those of the ring are aligned to 4 bytes */
+	const void *shared;
 	size_t len;
 
-	while (s->told.ring && (record = abi_ring_peek(&s->told, &len))) {
+	while (s->told.ring && (shared = abi_ring_peek(&s->told, &len))) {
+		if (len > sizeof(record))
+			abort();
+		memcpy(record, shared, len);
 		command(fake, s, record);
 		fake->told++;
 		abi_ring_consume(&s->told);
