@@ -10,6 +10,7 @@
 #include "fabric/fabric.h"
 #include "runtime/posix/rt_posix.h"
 
+struct cables;
 struct topo_plan;
 struct control;
 struct modules;
@@ -33,6 +34,7 @@ struct control_ops {
 	 *  Return: false: the node has no adapter */
 	bool (*port_counters)(void *ctx, int node, unsigned port_num, uint64_t values[ABI_COUNTERS]);
 	struct modules *modules; /* the loader of modules; NULL: none */
+	struct cables *cables;	 /* those that leave the fabric; NULL: there are none */
 	/** stop() - shut softibd down, from the loop; may be NULL */
 	void (*stop)(void *ctx);
 	void *ctx;

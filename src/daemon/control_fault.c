@@ -102,7 +102,7 @@ bool control_op_fault_clear(struct control_request *req)
 
 static void put_end(struct fabric *fab, struct json_object *o, const char *key, struct flt_end end)
 {
-	const char *name = fab_topology(fab)->node[end.node].name;
+	const char *name = control_node_name(fab, end.node);
 	char text[96];
 
 	snprintf(text, sizeof(text), "%s:%d", name, end.port);
@@ -114,6 +114,8 @@ static struct flt_end far_end(struct fabric *fab, struct flt_end near)
 {
 	const struct topo_port *port = &fab_topology(fab)->node[near.node].port[near.port];
 
+	if (port->peer_node < 0) /* the cable leaves the fabric */
+		return (struct flt_end){.node = fab_topology(fab)->num_nodes, .port = 1};
 	return (struct flt_end){.node = port->peer_node, .port = (uint8_t)port->peer_port};
 }
 

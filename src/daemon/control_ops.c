@@ -23,7 +23,7 @@ bool control_port_inactive(struct fabric *fab, int *node, int *port)
 		const struct ag_node *ag = fab_node(fab, *node);
 
 		for (; *port <= nd->num_ports; (*port)++)
-			if (nd->port[*port].peer_node >= 0 &&
+			if (control_has_cable(fab, *node, *port) &&
 			    (fab_link_plugged(fab, *node, *port) ||
 			     fab_link_returns(fab, *node, *port)) &&
 			    ag->port[*port].state != WIRE_PORT_ACTIVE)
@@ -41,7 +41,7 @@ static void count_states(struct fabric *fab, int count[WIRE_PORT_ACTIVE + 1],
 		for (int p = 1; p <= topo->node[i].num_ports; p++) {
 			unsigned state = fab_node(fab, i)->port[p].state;
 
-			if (topo->node[i].port[p].peer_node < 0)
+			if (!control_has_cable(fab, i, p))
 				continue;
 			if (!fab_link_plugged(fab, i, p))
 				(*unplugged)++;
@@ -166,7 +166,7 @@ static bool op_link(struct control_request *req)
 		return true;
 	}
 	tp = &control_topology(req)->node[node].port[port];
-	if (tp->peer_node < 0) {
+	if (!control_has_cable(control_fabric(req->control), node, port)) {
 		control_fail(req, "no cable at %s:%d", control_topology(req)->node[node].name,
 			     port);
 		return true;
@@ -182,8 +182,13 @@ static bool op_link(struct control_request *req)
 	}
 	control_put_text(req->out, "node", control_topology(req)->node[node].name);
 	control_put_number(req->out, "port", (uint64_t)port);
-	control_put_text(req->out, "peer", control_topology(req)->node[tp->peer_node].name);
-	control_put_number(req->out, "peer_port", tp->peer_port);
+	if (tp->peer_node >= 0) {
+		control_put_text(req->out, "peer", control_topology(req)->node[tp->peer_node].name);
+		control_put_number(req->out, "peer_port", tp->peer_port);
+	} else {
+		control_put_text(req->out, "peer", CONTROL_OUTSIDE);
+		control_put_number(req->out, "peer_port", 1);
+	}
 	control_put_text(req->out, "state", state);
 	return true;
 }
@@ -264,7 +269,7 @@ static bool op_counters(struct control_request *req)
 	for (int i = 0; i < topo->num_nodes; i++)
 		for (int p = 1; p <= topo->node[i].num_ports && control_concerns(req, node, i); p++)
 			if (only_port ? p == only_port
-				      : topo->node[i].port[p].peer_node >= 0)
+				      : control_has_cable(control_fabric(req->control), i, p))
 				json_object_array_add(list, counters_json(req, i, p));
 	json_object_object_add(req->out, "counters", list);
 	return true;
@@ -453,6 +458,7 @@ static const struct {
 	{"module_load", control_op_module_load},
 	{"module_unload", control_op_module_unload},
 	{"modules", control_op_modules},
+	{"cable_add", control_op_cable_add}, {"cable_remove", control_op_cable_remove}, {"cables", control_op_cables},
 	{"fault_add", control_op_fault_add},	 {"fault_list", control_op_fault_list},
 	{"fault_clear", control_op_fault_clear}, {"fault_log", control_op_fault_log},
 };
@@ -475,7 +481,7 @@ bool control_dispatch(struct control_request *req)
 		     "counters, resources, wait, path, describe, capture, trace, trace_points, trace_provide, namespaces, hold_namespaces, "
 		     "eth_open, eth, ipoib_open, ipoib_close, ipoib_mode, ipoib_moderation, ipoib, sdp_move, srp_unit_add, srp_unit_remove, srp_targets, "
 		     "srp_discover, srp_login, srp_logout, srp_sessions, "
-		     "module_load, module_unload, modules, "
+		     "module_load, module_unload, modules, cable_add, cable_remove, cables, "
 		     "fault_add, fault_list, fault_clear, fault_log or stop",
 		     op);
 	return true;

@@ -50,16 +50,15 @@ static void put_record(struct json_object *out, const struct sa_path_rec *rec)
 
 static void put_links(struct json_object *out, struct fabric *fab, const struct fab_trace *trace)
 {
-	const struct topology *topo = fab_topology(fab);
 	struct json_object *links = json_object_new_array();
 
 	for (unsigned int i = 0; i < trace->num_hops; i++) {
 		const struct fab_hop *hop = &trace->hop[i];
 		struct json_object *link = json_object_new_object();
 
-		control_put_text(link, "node", topo->node[hop->from_node].name);
+		control_put_text(link, "node", control_node_name(fab, hop->from_node));
 		control_put_number(link, "port", (uint64_t)hop->from_port);
-		control_put_text(link, "peer", topo->node[hop->to_node].name);
+		control_put_text(link, "peer", control_node_name(fab, hop->to_node));
 		control_put_number(link, "peer_port", (uint64_t)hop->to_port);
 		control_put_number(link, "vl", hop->vl);
 		json_object_array_add(links, link);
@@ -68,7 +67,7 @@ static void put_links(struct json_object *out, struct fabric *fab, const struct 
 	if (!trace->lost)
 		return;
 	control_put_text(out, "lost", trace->lost);
-	control_put_text(out, "lost_at", topo->node[trace->node].name);
+	control_put_text(out, "lost_at", control_node_name(fab, trace->node));
 	control_put_number(out, "lost_port", (uint64_t)trace->port);
 }
 

@@ -10,6 +10,7 @@
 #include "rdma/restrack.h"
 
 #define CONTROL_PROTOCOL 1
+#define CONTROL_OUTSIDE  "outside" /* the name of the far end of a cable that leaves the fabric */
 
 #define CONTROL_FDS	 5 /* the largest number of descriptors of a message */
 
@@ -171,6 +172,10 @@ struct control_walk **control_client_walk(struct control_client *client);
 /** control_op_topo(), control_op_nodes() - control_topo.c */
 bool control_op_topo(struct control_request *req);
 bool control_op_nodes(struct control_request *req);
+/** control_node_name() - of a node of the topology, or of the far end of a cable that leaves the fabric
+ *  control_has_cable() - has the port a cable, be it one that leaves the fabric? (control_topo.c) */
+const char *control_node_name(const struct fabric *fab, int node);
+bool control_has_cable(const struct fabric *fab, int node, int port);
 /** control_state_name() - "Active" for WIRE_PORT_ACTIVE (control_topo.c) */
 const char *control_state_name(unsigned state);
 /** control_op_path() - control_path.c */
@@ -227,6 +232,11 @@ struct json_object *control_protocols(struct control_request *req);
 bool control_op_module_load(struct control_request *req);
 bool control_op_module_unload(struct control_request *req);
 bool control_op_modules(struct control_request *req);
+
+/** control_op_cable_add() ... - cables that leave the fabric (control_cable.c) */
+bool control_op_cable_add(struct control_request *req);
+bool control_op_cable_remove(struct control_request *req);
+bool control_op_cables(struct control_request *req);
 
 /** control_op_fault_*() - the operations on faults (control_fault.c) */
 bool control_op_fault_add(struct control_request *req);

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "fabric/ethernet.h"
+#include "fabric/outlet.h"
 #include "fabric/topo_plan.h"
 #include "daemon/control_private.h"
 
@@ -26,6 +27,20 @@ static const char *phys_name(unsigned state)
 		"Training", "LinkUp", "ErrorRecovery", "PhyTest"};
 
 	return state < ARRAY_SIZE(names) ? names[state] : names[0];
+}
+
+const char *control_node_name(const struct fabric *fab, int node)
+{
+	const struct topology *topo = fab_topology(fab);
+
+	return node >= 0 && node < topo->num_nodes ? topo->node[node].name : CONTROL_OUTSIDE;
+}
+
+bool control_has_cable(const struct fabric *fab, int node, int port)
+{
+	bool up;
+
+	return fab_topology(fab)->node[node].port[port].peer_node >= 0 || fab_outlet_is_at(fab, node, port, &up);
 }
 
 static const char *view_state(void *ctx, int node, int port)
@@ -103,6 +118,10 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 	if (port && tp->peer_node >= 0) {
 		control_put_text(o, "peer", topo->node[tp->peer_node].name);
 		control_put_number(o, "peer_port", tp->peer_port);
+		control_put_bool(o, "plugged", fab_link_plugged(fab, node, port));
+	} else if (port && control_has_cable(fab, node, port)) {
+		control_put_text(o, "peer", CONTROL_OUTSIDE);
+		control_put_number(o, "peer_port", 1);
 		control_put_bool(o, "plugged", fab_link_plugged(fab, node, port));
 	}
 	if (detail)

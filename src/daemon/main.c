@@ -22,6 +22,7 @@
 #include "access/umad.h"
 #include "access/uverbs.h"
 #include "fabric/topo_plan.h"
+#include "daemon/cable.h"
 #include "daemon/control.h"
 #include "daemon/hosts.h"
 #include "daemon/polled.h"
@@ -82,6 +83,7 @@ struct daemon {
 	bool *polled;	  /* by node; NULL: no adapter is polled */
 	struct removal *removals; /* adapters that are being removed */
 	struct modules *modules;
+	struct cables *cables;
 	uint32_t min_ack_timeout_us;
 	char profile_less[1024]; /* the limits of the profile that the adapters do not reach */
 	struct uverbs *uverbs;
@@ -479,6 +481,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.port_counter_names = d->counter_names + ARRAY_SIZE(counters),
 		.port_counters = hca_port_counters,
 		.modules = d->modules,
+		.cables = d->cables,
 		.stop = stop,
 		.ctx = d,
 	};
@@ -617,6 +620,9 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	ret = make_adapters(d, &opt->profile);
 	if (ret)
 		return fail("cannot make the adapters", ret);
+	d->cables = cables_create(d->rt, d->fab, opt->name);
+	if (!d->cables)
+		return fail("cannot serve cables that leave the fabric", -ENOMEM);
 	serve_faults(d);
 	watch_signal(d, &d->term, SIGTERM);
 	watch_signal(d, &d->intr, SIGINT);
@@ -676,6 +682,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 		ipoib_cleanup(d->rt);
 		ib_sa_cleanup(d->rt);
 		ib_mad_cleanup(d->rt);
+		cables_destroy(d->cables);
 		fab_destroy(d->fab);
 	}
 	if (d->lock_fd >= 0)

@@ -177,6 +177,19 @@ void fab_delayed_release(struct fab_faults *f)
 	rearm(f);
 }
 
+void fab_delayed_forget(struct fab_faults *f, const struct fab_port *port)
+{
+	struct fab_delayed *h, *tmp;
+
+	list_for_each_entry_safe(h, tmp, &f->holds, node) {
+		if (h->step.from_port != port && h->step.to_port != port)
+			continue;
+		f->num_reordered -= h->rule != 0;
+		drop(f, h);
+	}
+	rearm(f);
+}
+
 static void reordered(struct rt_work *work)
 {
 	fab_delayed_release(container_of(work, struct fab_faults, reordered));

@@ -261,7 +261,7 @@ int fab_create(struct rt *rt, const struct topology *topo, struct fabric **resul
 	INIT_LIST_HEAD(&fab->watches);
 	rt_work_init(&fab->pending_work, notify_sinks);
 	fab->cache = rt_zalloc(FAB_CACHE_ENTRIES * sizeof(*fab->cache));
-	fab->node = rt_zalloc((size_t)topo->num_nodes * sizeof(*fab->node) + 1);
+	fab->node = rt_zalloc(((size_t)topo->num_nodes + FAB_OUTLETS_MAX) * sizeof(*fab->node));
 	if (!fab->cache || !fab->node || make_seldom(fab))
 		goto undo;
 	for (int i = 0; i < topo->num_nodes; i++) {

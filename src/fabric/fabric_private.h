@@ -4,6 +4,7 @@
  *
  *   fabric.c   nodes, adapters, effects of MADs
  *   link.c     cables: training, down, up
+ *   outlet.c   cables that leave the fabric
  *   packet.c   decoding of packets, encoding of the agents' MADs
  *   route.c    resolves the way of a unicast packet, and caches it
  *   way.c      ways of flows whose packets bypass the fabric
@@ -20,6 +21,7 @@
 #define SOFTIB_FABRIC_PRIVATE_H
 
 #include "fabric/fabric.h"
+#include "fabric/outlet.h"
 #include "wire/address.h"
 
 #define FAB_MAX_HOPS 64	     /* switches on a way; ends loops in forwarding tables */
@@ -39,6 +41,7 @@ struct fab_port {
 	bool plugged; /* by fab_link_set() */
 	bool cut;     /* fault rules hold the cable out */
 	bool fall_first; /* @training first takes the link down, and the next time up */
+	bool falling;	 /* it has done the first */
 	uint32_t pending; /* enum ag_change bits that the sink has not been told yet */
 	struct list_head pending_node;
 	struct rt_timer training;
@@ -152,8 +155,8 @@ struct fab_faults {
 struct fabric {
 	struct rt *rt;
 	const struct topology *topo;
-	struct fab_node *node;
-	int num_nodes;
+	struct fab_node *node; /* [num_nodes + FAB_OUTLETS_MAX] */
+	int num_nodes;	       /* of the topology; behind them: the far ends of outlets */
 	uint8_t *seldom; /* of all nodes: ag_node_config.seldom */
 	uint32_t epoch;
 	unsigned int num_taps;
@@ -185,6 +188,12 @@ static inline struct ag_port *fab_ag_port(const struct fab_port *port)
 static inline bool fab_is_switch(const struct fab_port *port)
 {
 	return fab_node_of(port)->ag->sw != NULL;
+}
+
+/** fab_is_outlet() - is this the far end of a cable that leaves the fabric? */
+static inline bool fab_is_outlet(const struct fab_port *port)
+{
+	return port->node >= port->fab->num_nodes;
 }
 
 /** fab_is_plugged() - is a cable plugged in, and not held out by a fault rule? */
@@ -253,6 +262,11 @@ void fab_link_init(struct fab_port *port);
 void fab_link_train(struct fab_port *port);
 /** fab_link_retrain() - the same after the time that training takes */
 void fab_link_retrain(struct fab_port *port);
+
+/* --- outlet.c --- */
+/** fab_outlet_tell() - the contribution of @port to the training of its link may have changed: if its cable
+ *  leaves the fabric, let the far side know */
+void fab_outlet_tell(const struct fab_port *port);
 
 /* --- packet.c --- */
 /** fab_mad_encode() - encode a MAD as a UD packet into @buf (512 bytes). Return: its length */
@@ -342,6 +356,8 @@ void fab_land(const struct fab_step *step, const struct fab_packet *pkt);
 /** fab_delay_for_room() - let a packet that arrived at @in and found no room wait there, for
  *  at most the head-of-queue lifetime; without memory it is dropped and counted */
 void fab_delay_for_room(struct fab_port *in, const struct fab_packet *pkt);
+/** fab_delayed_forget() - drop what is delayed on the link of @port, which goes away */
+void fab_delayed_forget(struct fab_faults *f, const struct fab_port *port);
 /** fab_delayed_release() - deliver packets whose reorder rule releases them */
 void fab_delayed_release(struct fab_faults *f);
 /** fab_delayed_full() - has the limit on bytes of delayed packets been exceeded? */

@@ -22,7 +22,9 @@ static int find_name(void *ctx, const char *name)
 
 static const char *name_of(void *ctx, int node)
 {
-	return ((struct fabric *)ctx)->topo->node[node].name;
+	const struct fabric *fab = ctx;
+
+	return node < fab->num_nodes ? fab->topo->node[node].name : "outside";
 }
 
 static int num_ports(void *ctx, int node, bool *is_switch)
@@ -35,7 +37,7 @@ static int num_ports(void *ctx, int node, bool *is_switch)
 
 static bool has_cable(void *ctx, int node, int port)
 {
-	return ((struct fabric *)ctx)->topo->node[node].port[port].peer_node >= 0;
+	return ((struct fabric *)ctx)->node[node].port[port].peer_node >= 0;
 }
 
 static bool has_qp(void *ctx, int node, uint32_t qpn)

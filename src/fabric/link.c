@@ -19,9 +19,12 @@
 static void port_link(struct fab_port *port, uint8_t width, uint16_t speed, uint8_t phys)
 {
 	struct fab_node *node = fab_node_of(port);
+	uint32_t changes = ag_port_link(node->ag, port->num, width, speed, phys, rt_now(port->fab->rt));
 
-	fab_changed(port, ag_port_link(node->ag, port->num, width, speed, phys,
-				       rt_now(port->fab->rt)));
+	if (fab_is_outlet(port)) /* its agents are on the far side */
+		fab_routes_changed(node);
+	else
+		fab_changed(port, changes);
 }
 
 static bool is_up(const struct fab_port *port)
@@ -39,7 +42,7 @@ static void fall(struct fab_port *port)
 	port_link(port, 0, 0, fab_ag_port(port)->phys_request);
 }
 
-void fab_link_train(struct fab_port *port)
+static void train(struct fab_port *port)
 {
 	struct fab_port *peer = fab_peer(port);
 	struct ag_port *a = fab_ag_port(port), *b;
@@ -64,6 +67,13 @@ void fab_link_train(struct fab_port *port)
 	port_link(peer, width, speed, 0);
 }
 
+void fab_link_train(struct fab_port *port)
+{
+	port->falling = false;
+	train(port);
+	fab_outlet_tell(port);
+}
+
 /* With fall_first, the timer's first expiry takes the link down and the second takes
  * it up. */
 static void trained(struct rt_timer *timer)
@@ -79,8 +89,10 @@ static void trained(struct rt_timer *timer)
 	fall(port);
 	if (peer)
 		fall(peer);
-	if (peer && polls(port) && polls(peer))
+	port->falling = peer && polls(port) && polls(peer);
+	if (port->falling)
 		rt_timer_arm(timer, mono_add(rt_now(port->fab->rt), TRAINING_NS));
+	fab_outlet_tell(port);
 }
 
 void fab_link_retrain(struct fab_port *port)

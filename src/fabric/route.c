@@ -48,6 +48,8 @@ enum fab_verdict fab_enter_check(const struct fab_port *port, const struct fab_p
 {
 	const struct ag_port *to = fab_ag_port(port);
 
+	if (fab_is_outlet(port)) /* the far side checks what arrives there */
+		return FAB_DELIVER;
 	if (to->state < WIRE_PORT_ARMED)
 		return FAB_DROP_NOT_READY;
 	if (to->pkey_enforce_in && fab_is_switch(port) && !pkey_passes(to, pkt->pkey, false))
@@ -166,7 +168,7 @@ void fab_route_walk(struct fab_port *start, const struct fab_packet *pkt, struct
 			return;
 		in = fab_peer(out);
 		if (!fab_is_switch(in)) {
-			bool mine = fab_port_has_lid(fab_ag_port(in), pkt->lrh.dlid);
+			bool mine = fab_is_outlet(in) || fab_port_has_lid(fab_ag_port(in), pkt->lrh.dlid);
 
 			end(path, mine ? FAB_DELIVER : FAB_DROP_DLID, in);
 			return;

@@ -24,6 +24,7 @@ struct topo_build {
 	int room;		    /* nodes allocated */
 	int ports;		    /* of all nodes */
 	int count[TOPO_ROUTER + 1]; /* nodes of each kind */
+	int spare;		    /* ports of each switch that have no cable */
 	int adapters;		    /* of each host, if a shape says so; 0: see topo_host.c */
 	uint64_t guids;		    /* the common part of the GUIDs that softib assigns */
 	char *err;

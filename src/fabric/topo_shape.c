@@ -3,7 +3,7 @@
  * Builds topologies from a shorthand: SHAPE[:NUMBERS][,OPTION=VALUE...]. Each
  * shape is a row of the table at the end: its name, the number of its arguments,
  * and the function that creates its nodes and cables. Every shape has the options
- * speed=, width= and link= (the link layer) of the links; ports= of an adapter, adapters= of
+ * speed=, width= and link= (the link layer) of the links, and spare= ports of each switch; ports= of an adapter, adapters= of
  * a host and a link layer for each of a host's ports are allowed by some rows.
  */
 #include <errno.h>
@@ -21,6 +21,7 @@ struct shape_args {
 	int hosts; /* torus: the number after the dimensions */
 	int ports; /* of an adapter */
 	int adapters; /* of a host */
+	int spare;    /* ports of each switch that have no cable */
 	int layers;   /* that are named, for the ports of a host; 0: all are InfiniBand */
 	bool ethernet[MAX_LAYERS];
 };
@@ -38,13 +39,13 @@ struct shape {
 /* add consecutive nodes of one kind. Return: the index of the first; -errno */
 static int add_nodes(struct topo_build *b, enum topo_kind kind, long count, int ports)
 {
-	int first = b->topo->num_nodes;
+	int first = b->topo->num_nodes, spare = kind == TOPO_SWITCH ? b->spare : 0;
 
 	if (count > TOPO_MAX_NODES)
 		return build_fail(b, -EINVAL, "too large: %ld nodes; expected at most %d",
 				  count, TOPO_MAX_NODES);
 	for (long i = 0; i < count; i++) {
-		int node = build_node(b, kind, ports);
+		int node = build_node(b, kind, ports + spare);
 		if (node < 0)
 			return node;
 	}
@@ -308,7 +309,7 @@ struct reader {
 static int bad(struct reader *r, const char *what)
 {
 	return build_fail(r->b, -EINVAL,
-			  "topology \"%s\": %s; expected %s[,speed=EDR][,width=4x]%s",
+			  "topology \"%s\": %s; expected %s[,speed=EDR][,width=4x][,spare=1]%s",
 			  r->spec, what, r->shape->usage,
 			  r->shape->ports ? "[,ports=1][,adapters=1][,link=infiniband+ethernet]" :
 					    "[,link=infiniband]");
@@ -382,6 +383,8 @@ static int option(struct reader *r, struct shape_args *a)
 		r->width_enc = topo_width_enc(value, len);
 		if (!r->width_enc)
 			return bad(r, "width= takes 1x, 2x, 4x, 8x, 12x");
+	} else if (key == 5 && !memcmp(value - 6, "spare", 5)) {
+		return number(r, TOPO_MAX_NODE_PORTS, &a->spare);
 	} else if (key == 4 && !memcmp(value - 5, "link", 4)) {
 		return link_layers(r, a);
 	} else if (key == 5 && !memcmp(value - 6, "ports", 5) && r->shape->ports) {
@@ -480,6 +483,7 @@ int topo_shape(struct topo_build *b, const char *spec)
 	if (!shape)
 		return -ENOENT;
 	error = arguments(&r, &args);
+	b->spare = args.spare;
 	if (!error)
 		error = shape->build(b, &args);
 	if (!error)

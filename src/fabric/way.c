@@ -111,7 +111,7 @@ static bool find_way(struct fab_port *start, uint16_t dlid, uint8_t sl, uint16_t
 	struct fab_packet pkt = {.lrh = {.dlid = dlid, .sl = sl}, .pkey = pkey};
 
 	fab_route_walk(start, &pkt, path);
-	if (path->verdict != FAB_DELIVER || path->arming || !path->end->sink.deliver)
+	if (path->verdict != FAB_DELIVER || path->arming || !path->end->sink.deliver || fab_is_outlet(path->end))
 		return false;
 	if (path->num_steps == 0 && !list_empty(&path->end->waiting))
 		return false;

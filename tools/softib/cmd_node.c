@@ -191,18 +191,6 @@ struct link_args {
 	const char *state;
 };
 
-/* NODE:PORT; a description may hold colons, the last one counts */
-static void split_port(struct link_args *args, char *arg, struct argp_state *state)
-{
-	char *colon = strrchr(arg, ':'), *end;
-
-	args->port = colon ? strtol(colon + 1, &end, 10) : 0;
-	if (!colon || colon == arg || end == colon + 1 || *end || args->port < 1)
-		argp_error(state, "'%s' is no NODE:PORT, for example s1:2", arg);
-	*colon = '\0';
-	args->node = arg;
-}
-
 static error_t parse_link(int key, char *arg, struct argp_state *state)
 {
 	struct link_args *args = state->input;
@@ -210,7 +198,7 @@ static error_t parse_link(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_ARG:
 		if (state->arg_num == 0)
-			split_port(args, arg, state);
+			parse_node_port(state, arg, &args->node, &args->port);
 		else if (state->arg_num == 1 &&
 			 (!strcmp(arg, "up") || !strcmp(arg, "down")))
 			args->state = arg;

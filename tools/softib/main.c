@@ -35,6 +35,7 @@ static const struct command commands[] = {
 	{"srp", "serve disks to other nodes by SRP", cmd_srp},
 	{"wait", "wait until every cabled port is Active", cmd_wait},
 	{"link", "plug or pull a cable", cmd_link},
+	{"cable", "join a port to another fabric", cmd_cable},
 	{"counters", "show the counters of ports", cmd_counters},
 	{"resource", "show what programs hold", cmd_resource},
 	{"capture", "capture packets for tshark", cmd_capture},
@@ -72,6 +73,17 @@ void parse_name(struct argp_state *state, const char *name)
 			   "'%s' is no name for a fabric: letters, digits, '.', '_' and "
 			   "'-', at most %d",
 			   name, ABI_NAME_BYTES - 1);
+}
+
+void parse_node_port(struct argp_state *state, char *arg, char **node, long *port)
+{
+	char *colon = strrchr(arg, ':'), *end;
+
+	*port = colon ? strtol(colon + 1, &end, 10) : 0;
+	if (!colon || colon == arg || end == colon + 1 || *end || *port < 1)
+		argp_error(state, "'%s' is no NODE:PORT, for example s1:2", arg);
+	*colon = '\0';
+	*node = arg;
 }
 
 static error_t parse_common(int key, char *arg, struct argp_state *state)

@@ -47,6 +47,7 @@ int cmd_sdp(int argc, char **argv);
 int cmd_srp(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
 int cmd_link(int argc, char **argv);
+int cmd_cable(int argc, char **argv);
 int cmd_counters(int argc, char **argv);
 int cmd_resource(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
@@ -88,6 +89,10 @@ extern const struct argp argp_json;   /* --json; input: struct common */
 /** parse_name() - check a fabric's name; an invalid one ends the program with a message
  *  and exit status 64 */
 void parse_name(struct argp_state *state, const char *name);
+/** parse_node_port() - split NODE:PORT; a node's name may have colons, and the last one counts. What is no such
+ *  text ends the program with a message
+ *  @arg: its last colon becomes the end of *@node */
+void parse_node_port(struct argp_state *state, char *arg, char **node, long *port);
 
 /* --- place.c: where things are ----------------------------------------- */
 
