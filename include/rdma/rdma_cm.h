@@ -315,6 +315,14 @@ void rdma_cm_cleanup(struct rt *rt);
  * The table is the caller's. Context: behind rdma_cm_init(). 0; -ENODEV no core there */
 int rdma_cm_set_hosts(struct rt *rt, const struct rdma_hosts *hosts);
 
+/**
+ * rdma_cm_publish() - let the subnet know the IP addresses of this fabric's ports of InfiniBand, and ask the subnet for those that
+ * the host table does not know: the address translation service of the DAT collaborative, by service records of the
+ * subnet administrator. Of use where the subnet has ports of other fabrics. @on: false: no longer
+ * Return: 0; -ENODEV no device is registered; -ENOMEM
+ */
+int rdma_cm_publish(struct rt *rt, bool on);
+
 #pragma GCC visibility pop
 
 #endif

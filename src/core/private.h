@@ -27,6 +27,7 @@ struct core_fabric {
 	/* --- the RDMA CM --- */
 	struct ib_sa_client rcm_sa_client;
 	const struct rdma_hosts *hosts;
+	struct rcm_ats *rcm_ats;       /* NULL: rdma_cm_publish() */
 	struct list_head rcm_ids;      /* oldest first */
 	struct list_head rcm_services; /* struct rcm_service */
 	struct list_head rcm_bound[RCM_PORT_BUCKETS]; /* ids by the port that they are bound to; a bucket that

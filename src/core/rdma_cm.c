@@ -328,6 +328,7 @@ void rdma_cm_cleanup(struct rt *rt)
 
 	if (!fabric) /* the RDMA CM was not started in this fabric */
 		return;
+	rdma_cm_publish(rt, false);
 	ib_sa_unregister_client(&fabric->rcm_sa_client);
 	ib_unregister_client(rt, &client);
 }

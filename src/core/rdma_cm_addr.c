@@ -385,6 +385,32 @@ static int gid_of(struct ib_device *device, u32 port_num, const struct sockaddr_
 	return 0;
 }
 
+static void end_resolving(struct rcm_id *id, int status)
+{
+	struct rdma_cm_event event = {
+		.event = status ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, .status = status};
+
+	id->state = status ? RCM_BOUND : RCM_ADDR_RESOLVED;
+	rcm_deliver(id, &event);
+}
+
+static void got_gid(int status, struct ib_sa_service_rec *resp, void *context)
+{
+	struct rcm_id *id = context;
+
+	id->query_id = -1;
+	if (!id->id.event_handler) { /* the id was destroyed meanwhile */
+		rt_free(id);
+		return;
+	}
+	if (id->state != RCM_ADDR_QUERY)
+		return;
+	if (!status)
+		id->id.route.dgid = resp->gid;
+	end_resolving(id, status ? -ENETUNREACH : 0);
+}
+
+/* Return: 0; -EINPROGRESS got_gid() goes on; -errno */
 static int find_way(struct rcm_id *id)
 {
 	const struct rdma_hosts *hosts = rcm_hosts(id->rt);
@@ -409,8 +435,8 @@ static int find_way(struct rcm_id *id)
 	else
 		ret = hosts->find(hosts->ctx, (struct sockaddr *)&route->addr.dst_addr,
 				  &device, &port_num);
-	if (ret)
-		return -ENETUNREACH;
+	if (ret) /* it may be the address of another fabric */
+		return rcm_ats_ask(id, got_gid) ? -ENETUNREACH : -EINPROGRESS;
 	ret = gid_of(id->id.device, id->id.port_num, &route->addr.src_addr, &route->sgid);
 	return ret ? ret : gid_of(device, port_num, &route->addr.dst_addr, &route->dgid);
 }
@@ -418,13 +444,10 @@ static int find_way(struct rcm_id *id)
 void rcm_resolved(struct rt_work *work)
 {
 	struct rcm_id *id = container_of(work, struct rcm_id, resolved);
-	struct rdma_cm_event event = {.event = RDMA_CM_EVENT_ADDR_RESOLVED};
+	int ret = find_way(id);
 
-	event.status = find_way(id);
-	if (event.status)
-		event.event = RDMA_CM_EVENT_ADDR_ERROR;
-	id->state = event.status ? RCM_BOUND : RCM_ADDR_RESOLVED;
-	rcm_deliver(id, &event);
+	if (ret != -EINPROGRESS)
+		end_resolving(id, ret);
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *src_addr,

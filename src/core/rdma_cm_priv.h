@@ -4,6 +4,7 @@
  *
  *  rdma_cm.c		ids, states, options, new and removed devices
  *  rdma_cm_addr.c	IP addresses, ports, resolving
+ *  rdma_cm_ats.c	IP addresses of other fabrics of the subnet, by service records
  *  rdma_cm_header.c	the IP header of private data
  *  rdma_cm_ib.c		addresses of family AF_IB: a GID and a service id
  *  rdma_cm_listen.c	listeners, and the choice of the listener for a request
@@ -136,6 +137,13 @@ u16 rcm_port(const struct sockaddr_storage *addr);
 bool rcm_is_taken(const struct rcm_id *id, const struct sockaddr_storage *addr);
 /** rcm_listens_for() - is @addr one of those that the listener @id is bound to? */
 bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *addr);
+
+/* --- rdma_cm_ats.c --- */
+
+/** rcm_ats_ask() - ask the subnet administrator who has the IP address that is @id's destination
+ *  @done: called once with @id as its context, after id->query_id became valid
+ *  Return: 0; -ENETUNREACH addresses are not published (rdma_cm_publish()), or nobody can be asked */
+int rcm_ats_ask(struct rcm_id *id, void (*done)(int status, struct ib_sa_service_rec *resp, void *context));
 
 /* --- rdma_cm_header.c --- */
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cable/held.h"
+#include "rdma/rdma_cm.h"
 #include "runtime/posix/log.h"
 #include "runtime/posix/rt_posix.h"
 
@@ -561,6 +562,8 @@ static void free_cable(struct cable *cable)
 	if (outlet)
 		fab_outlet_destroy(outlet);
 	list_del(&cable->node);
+	if (list_empty(&cable->all->list))
+		rdma_cm_publish(cable->all->rt, false);
 	free(cable->address);
 	rt_free(cable);
 }
@@ -637,6 +640,7 @@ int cables_add(struct cables *cables, const struct cable_request *req, char err[
 		free_cable(cable);
 		return explain(ret, req, err);
 	}
+	rdma_cm_publish(cables->rt, true);
 	if (!req->listens)
 		try_connect(cable);
 	return 0;

@@ -15,6 +15,7 @@
 #include "wire/sa.h"
 
 #define SA_MGID {.raw = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [15] = 1}}
+#define SA_SERVICE_GID {.raw = {0xfe, 0x80, [15] = 77}}
 
 struct fake_sa {
 	struct net_node *node;
@@ -63,6 +64,8 @@ static inline void fake_sa_fill(const struct fake_sa *sa, int i, u8 *record)
 		record[38] = 0x80 | (u8)(sa->group_mtu ? sa->group_mtu : IB_MTU_2048); /* exactly */
 		if (!record[0])
 			memcpy(record, &(union ib_gid)SA_MGID, 16); /* an MGID of its own making */
+	} else if (sa->attr_id == IB_SA_ATTR_SERVICE_REC && sa->method == IB_MGMT_METHOD_GET) {
+		memcpy(record + 8, &(union ib_gid)SA_SERVICE_GID, 16);
 	}
 }
 
