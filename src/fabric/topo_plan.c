@@ -35,29 +35,32 @@ static uint64_t host_mask(unsigned bits)
 
 static int set_ipv4(struct topo_plan *plan, const struct in_addr *in, unsigned bits)
 {
-	uint32_t network = ntohl(in->s_addr);
+	uint32_t address = ntohl(in->s_addr), host;
 
-	if (bits < IPV4_BITS_MIN || bits > IPV4_BITS_MAX ||
-	    network & host_mask(32 - bits))
+	if (bits < IPV4_BITS_MIN || bits > IPV4_BITS_MAX)
 		return -EINVAL;
-	plan->ipv4 = network;
+	host = address & (uint32_t)host_mask(32 - bits);
+	plan->ipv4 = address - host;
 	plan->ipv4_bits = bits;
+	plan->ipv4_skip = host ? host - 1 : 0;
 	return 0;
 }
 
 static int set_ipv6(struct topo_plan *plan, const struct in6_addr *in, unsigned bits)
 {
-	uint64_t half[2];
+	uint64_t half[2], host;
 
 	memcpy(half, in, sizeof(half));
 	half[0] = be64toh(half[0]);
 	half[1] = be64toh(half[1]);
-	if (bits < IPV6_BITS_MIN || bits > IPV6_BITS_MAX ||
-	    half[0] & (bits < 64 ? host_mask(64 - bits) : 0) ||
-	    half[1] & (bits < 64 ? UINT64_MAX : host_mask(128 - bits)))
+	host = half[1] & (bits < 64 ? UINT64_MAX : host_mask(128 - bits));
+	if (bits < IPV6_BITS_MIN || bits > IPV6_BITS_MAX || half[0] & (bits < 64 ? host_mask(64 - bits) : 0) ||
+	    host > UINT32_MAX)
 		return -EINVAL;
+	half[1] -= host;
 	memcpy(plan->ipv6, half, sizeof(half));
 	plan->ipv6_bits = bits;
+	plan->ipv6_skip = host ? (uint32_t)host - 1 : 0;
 	return 0;
 }
 
@@ -82,8 +85,8 @@ int topo_plan_set(struct topo_plan *plan, const char *text, char *err, size_t er
 		snprintf(err, err_bytes,
 			 "'%s' is no network for nodes: expected one such as 10.1.0.0/16 "
 			 "(/%d to "
-			 "/%d) or fd00:1::/64 (/%d to /%d), with nothing behind its "
-			 "prefix",
+			 "/%d) or fd00:1::/64 (/%d to /%d), or the first node's address "
+			 "in it",
 			 text, IPV4_BITS_MIN, IPV4_BITS_MAX, IPV6_BITS_MIN,
 			 IPV6_BITS_MAX);
 	return error;
@@ -91,9 +94,21 @@ int topo_plan_set(struct topo_plan *plan, const char *text, char *err, size_t er
 
 /* --- the plan alone --------------------------------------------------------- */
 
+/* Return: the host part of the address of node @number; 0, the network's, for node 0 */
+static uint32_t host_part(unsigned number, uint32_t skip)
+{
+	return number ? number + skip : 0;
+}
+
+/* Return: the node whose address has this host part; 0: none */
+static unsigned node_of(uint64_t host, uint32_t skip)
+{
+	return host > skip ? (unsigned)(host - skip) : 0;
+}
+
 static uint32_t planned_ipv4(const struct topo_plan *plan, unsigned number, unsigned port)
 {
-	return plan->ipv4 + ((port - 1) << (32 - plan->ipv4_bits)) + number;
+	return plan->ipv4 + ((port - 1) << (32 - plan->ipv4_bits)) + host_part(number, plan->ipv4_skip);
 }
 
 static bool find_planned_ipv4(const struct topo_plan *plan, uint32_t address,
@@ -101,7 +116,7 @@ static bool find_planned_ipv4(const struct topo_plan *plan, uint32_t address,
 {
 	uint32_t offset = address - plan->ipv4;
 
-	*number = offset & (uint32_t)host_mask(32 - plan->ipv4_bits);
+	*number = node_of(offset & (uint32_t)host_mask(32 - plan->ipv4_bits), plan->ipv4_skip);
 	*port = (offset >> (32 - plan->ipv4_bits)) + 1;
 	return address > plan->ipv4 && *number;
 }
@@ -116,7 +131,7 @@ static void join_halves(uint64_t upper, uint64_t lower, struct in6_addr *address
 static void planned_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
 			 struct in6_addr *address)
 {
-	uint64_t half[2] = {plan->ipv6[0], plan->ipv6[1] + number}, next = port - 1;
+	uint64_t half[2] = {plan->ipv6[0], plan->ipv6[1] + host_part(number, plan->ipv6_skip)}, next = port - 1;
 	unsigned bits = plan->ipv6_bits;
 
 	if (bits <= 64)
@@ -138,9 +153,11 @@ static bool find_planned_ipv6(const struct topo_plan *plan, const struct in6_add
 	half[1] = be64toh(half[1]) - plan->ipv6[1];
 	network = bits <= 64 ? half[0] >> (64 - bits) : half[1] >> (128 - bits);
 	host = bits <= 64 ? half[1] : half[1] & host_mask(128 - bits);
-	if (!host || host > UINT32_MAX || network >= UINT32_MAX)
+	if (host > UINT32_MAX || network >= UINT32_MAX)
 		return false;
-	*number = (unsigned)host;
+	*number = node_of(host, plan->ipv6_skip);
+	if (!*number)
+		return false;
 	*port = (unsigned)network + 1;
 	/* what neither number holds must be zero */
 	planned_ipv6(plan, *number, *port, &found);
@@ -194,7 +211,7 @@ static int check_room(const struct topo_plan *plan, const struct topology *topo,
 		      size_t err_bytes)
 {
 	uint64_t hosts =
-		host_mask(32 - plan->ipv4_bits) - 1; /* without the broadcast address */
+		host_mask(32 - plan->ipv4_bits) - 1 - plan->ipv4_skip; /* without the broadcast address */
 	uint64_t networks =
 		(UINT32_MAX - (uint64_t)plan->ipv4 + 1) >> (32 - plan->ipv4_bits);
 	unsigned nodes = 0, ports = 1, of_vlans = plan->vlans * plan->ports;

@@ -4,7 +4,7 @@
  * order of the topology (n7 is 7); the number is the host part of an address. Each port of a
  * node is in another network: ib0 in that of the plan, ib1 in the next one of the same size.
  * The ports of a node's second adapter are counted after those of its first. With 10.1.0.0/16,
- * ib1 of n7 is 10.2.0.7/16. An address that the topology gives to a port replaces that of the
+ * ib1 of n7 is 10.2.0.7/16. A plan may begin at another host part, where several fabrics share a network. An address that the topology gives to a port replaces that of the
  * plan. A VLAN interface of a port is in a further network: those of the first VLAN follow the
  * networks of the ports, in the order of these. Pure.
  */
@@ -27,6 +27,7 @@ struct topo_plan {
 	uint32_t ipv4;
 	uint64_t ipv6[2]; /* the upper half first */
 	unsigned ipv4_bits, ipv6_bits;
+	uint32_t ipv4_skip, ipv6_skip; /* the host part of the first node's address, less 1 */
 	const struct topology *topo; /* whose own addresses have precedence; NULL: none */
 	unsigned vlans; /* set it before topo_plan_fit() */
 	unsigned ports; /* of the node that has most; set by topo_plan_fit() */
@@ -35,7 +36,8 @@ struct topo_plan {
 /** topo_plan_init() - set TOPO_PLAN_IPV4 and TOPO_PLAN_IPV6 */
 void topo_plan_init(struct topo_plan *plan);
 /** topo_plan_set() - replace the IPv4 or the IPv6 network
- *  @text: "10.1.0.0/16" or "fd00:1::/64"
+ *  @text: "10.1.0.0/16" or "fd00:1::/64"; with a host part, "10.1.0.9/16", it is the first node's
+ *  address
  *  @err: set to a message on failure
  *  Return: 0; -EINVAL */
 int topo_plan_set(struct topo_plan *plan, const char *text, char *err, size_t err_bytes);

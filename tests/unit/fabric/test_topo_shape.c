@@ -24,6 +24,8 @@ static const struct expected table[] = {
 	{"star:8,ports=2", 8, 1, 16},
 	{"star:4,adapters=3,ports=2", 12, 1, 24},
 	{"star:254", 254, 1, 254},
+	{"star:4,spare=3", 4, 1, 4},
+	{"fattree:2,4,spare=2", 32, 12, 64},
 	/* 2 K^L hosts; (2L - 1) K^(L-1) switches; L levels of 2 K^L cables */
 	{"fattree:1,4", 8, 1, 8},
 	{"fattree:2,1", 2, 3, 4},
@@ -175,6 +177,20 @@ static void guids_of_a_fabric_stay(void **state)
 	topo_free(t);
 }
 
+static void spare_ports_have_no_cable(void **state)
+{
+	struct topology *t = load("fattree:2,4,spare=2");
+
+	for (int i = 0; i < t->num_nodes; i++) {
+		const struct topo_node *nd = &t->node[i];
+
+		assert_int_equal(nd->num_ports, nd->kind == TOPO_SWITCH ? 10 : 1);
+		for (int p = 9; p <= nd->num_ports; p++)
+			assert_int_equal(nd->port[p].peer_node, -1);
+	}
+	topo_free(t);
+}
+
 static void link_options(void **state)
 {
 	struct topology *t = load("star:2,speed=NDR,width=12x");
@@ -193,6 +209,8 @@ static void bad_shapes(void **state)
 		"pair:x",
 		"pair,",
 		"pair,x",
+		"pair,spare=0",
+		"star:250,spare=5",
 		"pair,speed=",
 		"pair,speed=XX",
 		"pair,width=3x",
@@ -333,6 +351,7 @@ static void allocation_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(spare_ports_have_no_cable),
 		cmocka_unit_test(counts_and_connectivity),
 		cmocka_unit_test(fattree_uses_all_ports),
 		cmocka_unit_test(fattree_bisection),
