@@ -112,6 +112,16 @@ static struct json_object *cable_json(struct control_request *req, const struct 
 	return o;
 }
 
+const char *control_outside(const struct control_request *req, int node, int port)
+{
+	struct cable_status status;
+
+	for (unsigned int i = 0; cables_of(req) && cables_get(cables_of(req), i, &status); i++)
+		if (status.node == node && status.port == port)
+			return *status.far ? status.far : CONTROL_OUTSIDE;
+	return NULL;
+}
+
 bool control_op_cables(struct control_request *req)
 {
 	struct json_object *list = control_put_list(req->out, "cables");

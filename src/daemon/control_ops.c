@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/control_private.h"
+#include "fabric/outlet.h"
 #include "fabric/topo_plan.h"
 #include "rdma/ib_verbs.h"
 
@@ -75,6 +76,19 @@ static bool op_ping(struct control_request *req)
 	return true;
 }
 
+/* Has any port a cable to another fabric, which may have the subnet manager? */
+static bool has_outlet(const struct fabric *fab)
+{
+	const struct topology *topo = fab_topology(fab);
+	bool up;
+
+	for (int i = 0; i < topo->num_nodes; i++)
+		for (int p = 1; p <= topo->node[i].num_ports; p++)
+			if (topo->node[i].port[p].peer_node < 0 && fab_outlet_is_at(fab, i, p, &up) && up)
+				return true;
+	return false;
+}
+
 /* Put the subnet manager that the adapters use: the first MasterSMLID that one of them has. */
 static void put_sm(struct control_request *req)
 {
@@ -95,6 +109,7 @@ static void put_sm(struct control_request *req)
 			control_put_text(sm, "node", topo->node[node].name);
 			control_put_number(sm, "port", (uint64_t)port);
 		}
+		control_put_bool(sm, "outside", has_outlet(fab));
 		json_object_object_add(req->out, "sm", sm);
 		return;
 	}

@@ -237,6 +237,9 @@ bool control_op_modules(struct control_request *req);
 bool control_op_cable_add(struct control_request *req);
 bool control_op_cable_remove(struct control_request *req);
 bool control_op_cables(struct control_request *req);
+/** control_outside() - Return: what a cable at this port leads to that leaves the fabric: the name that the port at its
+ *  other end has for itself, CONTROL_OUTSIDE when it is not connected; NULL: there is no such cable */
+const char *control_outside(const struct control_request *req, int node, int port);
 
 /** control_op_fault_*() - the operations on faults (control_fault.c) */
 bool control_op_fault_add(struct control_request *req);

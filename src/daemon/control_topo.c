@@ -43,14 +43,26 @@ bool control_has_cable(const struct fabric *fab, int node, int port)
 	return fab_topology(fab)->node[node].port[port].peer_node >= 0 || fab_outlet_is_at(fab, node, port, &up);
 }
 
+/* --- a running fabric in the print of its topology; @ctx: the request --- */
+
+static struct fabric *fabric_of(void *ctx)
+{
+	return control_fabric(((struct control_request *)ctx)->control);
+}
+
 static const char *view_state(void *ctx, int node, int port)
 {
-	return control_state_name(fab_node(ctx, node)->port[port].state);
+	return control_state_name(fab_node(fabric_of(ctx), node)->port[port].state);
 }
 
 static unsigned view_lid(void *ctx, int node, int port)
 {
-	return fab_node(ctx, node)->port[port].lid;
+	return fab_node(fabric_of(ctx), node)->port[port].lid;
+}
+
+static const char *view_outside(void *ctx, int node, int port)
+{
+	return control_outside(ctx, node, port);
 }
 
 /* --- topo, nodes ------------------------------------------------------- */
@@ -314,8 +326,9 @@ static bool print(struct control_request *req, size_t format, const struct topo_
 
 static void put_print(struct control_request *req, size_t format)
 {
-	struct topo_view view = {view_state, view_lid, control_fabric(req->control),
-				 control_flag(req, "colour")};
+	struct topo_view view = {
+		.port_state = view_state, .lid = view_lid, .outside = view_outside, .ctx = req,
+		.colour = control_flag(req, "colour")};
 	char *text = NULL;
 	size_t bytes = 0;
 	FILE *out = open_memstream(&text, &bytes);

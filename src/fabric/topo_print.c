@@ -65,32 +65,54 @@ static void print_desc(const struct topo_node *nd, FILE *out)
 		fprintf(out, "  \"%s\"", nd->desc);
 }
 
+static const char *outside(const struct topo_view *view, int node, int p)
+{
+	return view->outside ? view->outside(view->ctx, node, p) : NULL;
+}
+
+static void print_peer(const struct topology *topo, const struct topo_view *view, int node, int p, FILE *out)
+{
+	const struct topo_port *port = &topo->node[node].port[p];
+	unsigned lid;
+
+	if (port->peer_node < 0) {
+		paint(out, view, BOLD, outside(view, node, p));
+		return;
+	}
+	lid = lid_of(topo, view, port->peer_node, port->peer_port);
+	paint(out, view, BOLD, topo->node[port->peer_node].name);
+	fprintf(out, ":%d", port->peer_port);
+	if (lid)
+		fprintf(out, "  lid %u", lid);
+}
+
 static void print_port(const struct topology *topo, const struct topo_view *view,
 		       int node, int p, bool last, FILE *out)
 {
 	const struct topo_port *port = &topo->node[node].port[p];
-	const struct topo_node *peer = &topo->node[port->peer_node];
-	unsigned lid = lid_of(topo, view, port->peer_node, port->peer_port);
 
 	paint(out, view, DIM, last ? "└─" : "├─");
 	fprintf(out, "%3d  ── %-3s%-5s──  ", p, topo_width_name(port->width_enc),
 		topo_speed_name(port->speed_enc));
-	paint(out, view, BOLD, peer->name);
-	fprintf(out, ":%d", port->peer_port);
-	if (lid)
-		fprintf(out, "  lid %u", lid);
+	print_peer(topo, view, node, p, out);
 	if (port->ethernet)
 		fputs("  Ethernet", out);
 	print_state(out, view, node, p);
-	print_desc(peer, out);
+	if (port->peer_node >= 0)
+		print_desc(&topo->node[port->peer_node], out);
 	fputc('\n', out);
 }
 
-static int last_cable(const struct topo_node *nd)
+static bool has_cable(const struct topology *topo, const struct topo_view *view, int node, int p)
 {
-	int p = nd->num_ports;
+	return topo->node[node].port[p].peer_node >= 0 || outside(view, node, p);
+}
 
-	while (p && nd->port[p].peer_node < 0)
+static int last_cable(const struct topology *topo, const struct topo_view *view, int node)
+{
+	int p = topo->node[node].num_ports;
+
+	while (p && !has_cable(topo, view, node, p))
 		p--;
 	return p;
 }
@@ -100,7 +122,7 @@ static void print_node(const struct topology *topo, const struct topo_view *view
 {
 	const struct topo_node *nd = &topo->node[node];
 	unsigned lid = lid_of(topo, view, node, nd->kind == TOPO_SWITCH ? 0 : 1);
-	int last = last_cable(nd);
+	int last = last_cable(topo, view, node);
 
 	paint(out, view, BOLD, nd->name);
 	fprintf(out, "  %s, %d port%s, GUID 0x%016" PRIx64, topo_kind_name(nd->kind),
@@ -110,7 +132,7 @@ static void print_node(const struct topology *topo, const struct topo_view *view
 	print_desc(nd, out);
 	fputc('\n', out);
 	for (int p = 1; p <= last; p++)
-		if (nd->port[p].peer_node >= 0)
+		if (has_cable(topo, view, node, p))
 			print_port(topo, view, node, p, p == last, out);
 }
 

@@ -113,6 +113,8 @@ struct topo_view {
 	const char *(*port_state)(void *ctx, int node, int port);
 	/** lid() - base LID of a port (0: a switch's own); 0 when none */
 	unsigned (*lid)(void *ctx, int node, int port);
+	/** outside() - what a cable at this port leads to that leaves the fabric; NULL when there is none */
+	const char *(*outside)(void *ctx, int node, int port);
 	void *ctx;
 	bool colour; /* ANSI colours in text */
 };

@@ -162,6 +162,8 @@ static void print_status(struct json_object *st, const char *dir)
 	print_line("manager");
 	if (sm && member_of(sm, "node"))
 		print_manager(sm);
+	else if (sm && json_object_get_boolean(member_of(sm, "outside")))
+		printf("lid %lld, beyond a cable to another fabric\n", (long long)number_of(sm, "lid"));
 	else if (sm)
 		printf("gone: no port has its lid %lld\n",
 		       (long long)number_of(sm, "lid"));
