@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <sodium/core.h>
 #include <sodium/randombytes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -695,7 +696,7 @@ bool cables_get(const struct cables *cables, unsigned int i, struct cable_status
 
 struct cables *cables_create(struct rt *rt, struct fabric *fab, const char *name)
 {
-	struct cables *cables = rt_zalloc(sizeof(*cables));
+	struct cables *cables = sodium_init() < 0 ? NULL : rt_zalloc(sizeof(*cables));
 
 	if (!cables)
 		return NULL;
