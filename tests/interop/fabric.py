@@ -207,12 +207,12 @@ class Fabric:
 
     up = []  # those that are, for who cleans up behind a test that failed
 
-    def __init__(self, topology="pair", sm="softib-sm", up_args=(), user=()):
+    def __init__(self, topology="pair", sm="softib-sm", up_args=(), user=(), name=FABRIC_NAME):
         """@user: NOBODY, or () for who we are"""
         self.program = public_copy() / "bin/softib" if user else SOFTIB
         if POLLED and "--polled" not in up_args:
             up_args = (*up_args, "--polled", "all")
-        self.topology, self.sm, self.up_args, self.user = str(topology), sm, up_args, user
+        self.topology, self.sm, self.up_args, self.user, self.name = str(topology), sm, up_args, user, name
         self.home = Path(tempfile.mkdtemp(prefix="softib-test-"))
         if user:
             os.chown(self.home, NOBODYS_ID, NOBODYS_ID)
@@ -221,7 +221,7 @@ class Fabric:
 
     def __enter__(self):
         try:
-            self.softib("up", FABRIC_NAME, "--topology", self.topology, "--sm", self.sm, *self.up_args)
+            self.softib("up", self.name, "--topology", self.topology, "--sm", self.sm, *self.up_args)
         except BaseException:
             shutil.rmtree(self.home, ignore_errors=True)
             raise
@@ -232,7 +232,7 @@ class Fabric:
         Fabric.up.remove(self)
         self.end_programs()
         try:
-            self.softib("down", FABRIC_NAME)
+            self.softib("down", self.name)
         finally:
             shutil.rmtree(self.home, ignore_errors=True)
 
@@ -257,7 +257,7 @@ class Fabric:
 
     @property
     def dir(self):
-        return self.home / "softib" / FABRIC_NAME
+        return self.home / "softib" / self.name
 
     def wait_for_cleaning(self):
         """softibd was killed: nothing but its log is to stay."""
@@ -294,7 +294,7 @@ class Fabric:
         return node if "node" in self.up_args else "127.0.0.1"
 
     def command(self, node, argv, options=()):
-        return [*self.user, str(self.program), "exec", "--fabric", "t", *options, node, "--", *map(str, argv)]
+        return [*self.user, str(self.program), "exec", "--fabric", self.name, *options, node, "--", *map(str, argv)]
 
     def start(self, node, *argv, options=(), **kwargs):
         """A group of processes of its own, which ends with this test at the latest. @options: of
@@ -338,15 +338,16 @@ class Fabric:
         return process
 
     def pair(self, program, *args, server="n1", client="n2", server_args=None, timeout=TIMEOUT,
-             device=True):
+             device=True, client_of=None):
         """Server and client of perftest or a pingpong, both to a good end. They find each other at
-        address(@server)."""
+        address(@server). @client_of: the fabric of @client, if it is another one"""
+        client_of = client_of or self
         port = next(_ports)
         flags = ["-d", "softib0", "-p", port] if device else ["-p", port]
         serve = [program, *flags, *(args if server_args is None else server_args)]
         first = self.serve(server, *serve, port=port)
-        out = self.run(client, program, *flags, *args, self.address(server), timeout=timeout, check=False)
-        status = self.running[-1].returncode
+        out = client_of.run(client, program, *flags, *args, self.address(server), timeout=timeout, check=False)
+        status = client_of.running[-1].returncode
         if status:  # a server that spins on its queue never learns of it
             kill(first)
         server_out = self.finish(first, timeout, serve)

@@ -30,7 +30,7 @@ class Capture:
         self.fabric = fabric
         self.file = output or fabric.home / f"{len(fabric.running)}.pcapng"
         self.process = subprocess.Popen(
-            [*fabric.user, fabric.program, "capture", "--fabric", "t", "-w", self.file, *map(str, args)],
+            [*fabric.user, fabric.program, "capture", "--fabric", fabric.name, "-w", self.file, *map(str, args)],
             env=fabric.env, stderr=subprocess.PIPE, text=True)
         fabric.running.append(self.process)
         wait_until(lambda: self.started() or self.process.poll() is not None, "it does not start")
@@ -291,7 +291,7 @@ def test_count_ends_it(pair):
 
 
 def test_a_full_disk_is_told(pair):
-    done = subprocess.run([SOFTIB, "capture", "--fabric", "t", "-w", "/dev/full"], env=pair.env,
+    done = subprocess.run([SOFTIB, "capture", "--fabric", fabric.name, "-w", "/dev/full"], env=pair.env,
                           capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 1 and "No space left" in done.stderr
 

@@ -44,7 +44,7 @@ def fabric(request):
 
 
 def on(fabric, node, *command, args=()):
-    return fabric.softib("exec", "--fabric", "t", *args, node, "--", *command)
+    return fabric.softib("exec", "--fabric", fabric.name, *args, node, "--", *command)
 
 
 def test_a_host_name_and_interfaces_of_its_own(fabric):
