@@ -449,11 +449,13 @@ static void arrives(struct rt_io *io, bool readable, bool writable)
 	}
 }
 
-/* A socket file that nobody listens at is what a softibd left that was killed. */
+/* A socket file that nobody listens at is what a softibd left that was killed. (Any other file refuses as well.) */
 static bool is_stale(const struct cable *cable)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool refused = fd >= 0 && connect(fd, &cable->addr.sa, cable->addr_len) && errno == ECONNREFUSED;
+	struct stat st;
+	bool refused = fd >= 0 && !lstat(cable->address, &st) && S_ISSOCK(st.st_mode) &&
+		       connect(fd, &cable->addr.sa, cable->addr_len) && errno == ECONNREFUSED;
 
 	if (fd >= 0)
 		close(fd);
