@@ -595,6 +595,13 @@ static struct cable *make_cable(struct cables *cables, const struct cable_reques
 
 static int explain(int error, const struct cable_request *req, char *err)
 {
+	snprintf(err, CABLE_ERROR_BYTES, "%.160s: %s", req->address, strerror(-error));
+	return error;
+}
+
+/* Of fab_outlet_create(), which alone knows these errors. */
+static int explain_port(int error, const struct cable_request *req, char *err)
+{
 	static const struct {
 		int error;
 		const char *text;
@@ -610,8 +617,7 @@ static int explain(int error, const struct cable_request *req, char *err)
 			snprintf(err, CABLE_ERROR_BYTES, "%s", texts[i].text);
 			return error;
 		}
-	snprintf(err, CABLE_ERROR_BYTES, "%.160s: %s", req->address, strerror(-error));
-	return error;
+	return explain(error, req, err);
 }
 
 int cables_add(struct cables *cables, const struct cable_request *req, char err[CABLE_ERROR_BYTES])
@@ -637,8 +643,11 @@ int cables_add(struct cables *cables, const struct cable_request *req, char err[
 	cable->addr_len = len;
 	ret = cable->address ? fab_outlet_create(cables->fab, req->node, req->port, &outlet_ops, cable, &cable->outlet) :
 			       -ENOMEM;
-	if (!ret && req->listens)
-		ret = begin_listening(cable);
+	if (ret) {
+		free_cable(cable);
+		return explain_port(ret, req, err);
+	}
+	ret = req->listens ? begin_listening(cable) : 0;
 	if (ret) {
 		free_cable(cable);
 		return explain(ret, req, err);
