@@ -304,6 +304,17 @@ static int begin_session(struct connection *conn)
 	return cable_session_init(&conn->session, &config);
 }
 
+/* Is the other process this user's, or does the cable not depend on that? The folder of a Unix socket may let others
+ * connect, or listen in this user's place. */
+static bool is_ours(const struct cable *cable, int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return cable->addr.sa.sa_family != AF_UNIX || cable->has_key ||
+	       (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid());
+}
+
 static void connected(struct connection *conn)
 {
 	int error = 0;
@@ -312,10 +323,12 @@ static void connected(struct connection *conn)
 	getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &len);
 	if (error) {
 		fail(conn, "%s", strerror(error));
-		return;
+	} else if (!is_ours(conn->cable, conn->fd)) {
+		fail(conn, "another user listens there; with --key he may");
+	} else {
+		conn->connecting = false;
+		flush(conn);
 	}
-	conn->connecting = false;
-	flush(conn);
 }
 
 static void ready(struct rt_io *io, bool readable, bool writable)
@@ -413,15 +426,6 @@ static void connect_again(struct rt_timer *timer)
 
 /* --- listening --- */
 
-/* May who connects by a Unix socket use this fabric? The directory of the socket may let others in. */
-static bool is_ours(int fd)
-{
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid();
-}
-
 static unsigned int num_strangers(const struct cable *cable)
 {
 	const struct connection *conn;
@@ -441,7 +445,7 @@ static void arrives(struct rt_io *io, bool readable, bool writable)
 		return;
 	if (num_strangers(cable) >= STRANGERS_MAX) {
 		close(fd);
-	} else if (cable->addr.sa.sa_family == AF_UNIX && !cable->has_key && !is_ours(fd)) {
+	} else if (!is_ours(cable, fd)) {
 		snprintf(cable->error, sizeof(cable->error), "another user tried to connect; with --key he may");
 		close(fd);
 	} else {
