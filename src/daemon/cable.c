@@ -426,14 +426,22 @@ static void connect_again(struct rt_timer *timer)
 
 /* --- listening --- */
 
-static unsigned int num_strangers(const struct cable *cable)
+/* The oldest of too many strangers goes: one who knows what to say needs a moment alone, and is not kept out by
+ * those who say nothing. */
+static void make_room(struct cable *cable)
 {
-	const struct connection *conn;
-	unsigned int n = 0;
+	struct connection *conn, *oldest = NULL;
+	unsigned int strangers = 0;
 
-	list_for_each_entry(conn, &cable->connections, node)
-		n += conn != cable->active;
-	return n;
+	list_for_each_entry(conn, &cable->connections, node) {
+		if (conn == cable->active)
+			continue;
+		strangers++;
+		if (!oldest)
+			oldest = conn;
+	}
+	if (strangers >= STRANGERS_MAX)
+		end_connection(oldest);
 }
 
 static void arrives(struct rt_io *io, bool readable, bool writable)
@@ -443,14 +451,13 @@ static void arrives(struct rt_io *io, bool readable, bool writable)
 
 	if (fd < 0)
 		return;
-	if (num_strangers(cable) >= STRANGERS_MAX) {
-		close(fd);
-	} else if (!is_ours(cable, fd)) {
-		snprintf(cable->error, sizeof(cable->error), "another user tried to connect; with --key he may");
-		close(fd);
-	} else {
+	if (is_ours(cable, fd)) {
+		make_room(cable);
 		begin_connection(cable, fd, false);
+		return;
 	}
+	snprintf(cable->error, sizeof(cable->error), "another user tried to connect; with --key he may");
+	close(fd);
 }
 
 /* A socket file that nobody listens at is what a softibd left that was killed. (Any other file refuses as well.) */
