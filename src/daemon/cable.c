@@ -419,9 +419,14 @@ static void try_connect(struct cable *cable)
 	rt_timer_arm(&cable->again, mono_add(rt_now(cable->all->rt), AGAIN_NS));
 }
 
-static void connect_again(struct rt_timer *timer)
+static void try_again(struct rt_timer *timer)
 {
-	try_connect(container_of(timer, struct cable, again));
+	struct cable *cable = container_of(timer, struct cable, again);
+
+	if (cable->listens)
+		rt_io_watch(&cable->listener_io, true, false);
+	else
+		try_connect(cable);
 }
 
 /* --- listening --- */
@@ -449,6 +454,11 @@ static void arrives(struct rt_io *io, bool readable, bool writable)
 	struct cable *cable = container_of(io, struct cable, listener_io);
 	int fd = accept4(cable->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+	if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+		/* no descriptor is left, say: the connection stays in the queue of the socket */
+		rt_io_watch(io, false, false);
+		rt_timer_arm(&cable->again, mono_add(rt_now(cable->all->rt), AGAIN_NS));
+	}
 	if (fd < 0)
 		return;
 	if (is_ours(cable, fd)) {
@@ -599,7 +609,7 @@ static struct cable *make_cable(struct cables *cables, const struct cable_reques
 	cable->address = strdup(req->address);
 	INIT_LIST_HEAD(&cable->connections);
 	list_add_tail(&cable->node, &cables->list);
-	rt_timer_init(cables->rt, &cable->again, connect_again);
+	rt_timer_init(cables->rt, &cable->again, try_again);
 	cable_held_init(&cable->held, cables->rt, &held_ops, cable);
 	return cable;
 }
