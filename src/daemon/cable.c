@@ -26,6 +26,7 @@
 #define STRANGERS_MAX	  8 /* connections to a cable that have not shown yet who they are */
 #define HANDSHAKE_NS	  (10 * NSEC_PER_SEC)
 #define AGAIN_NS	  (500 * NSEC_PER_MSEC)
+#define QUIET_NS	  (10 * NSEC_PER_SEC) /* between two entries of the log about strangers */
 #define USER_TIMEOUT_MS	  10000 /* what is not acknowledged for so long ends the connection */
 #define KEEPALIVE_SECONDS 3	/* idle time, and between probes, of which there are as many */
 
@@ -69,6 +70,7 @@ struct cable {
 	struct connection *active; /* the one whose session is open */
 	struct cable_held held;
 	char error[CABLE_ERROR_BYTES];
+	mono_t quiet_until;
 	struct cable_status total; /* its counters, of the connections that are over */
 	uint64_t discarded;
 };
@@ -114,20 +116,34 @@ static void end_connection(struct connection *conn)
 		rt_timer_arm(&cable->again, mono_add(rt_now(cable->all->rt), AGAIN_NS));
 }
 
+/* Why a connection ends. What a stranger does says nothing about a cable that is connected. An entry of the log is
+ * made once, though a cable that connects tries again and again, and strangers make few. */
+static void note(struct connection *conn, const char *text, bool log)
+{
+	struct cable *cable = conn->cable;
+	const mono_t now = rt_now(cable->all->rt);
+	const bool known = !strcmp(cable->error, text);
+
+	if (cable->active && cable->active != conn)
+		return;
+	snprintf(cable->error, sizeof(cable->error), "%s", text);
+	if (!log || known || (cable->active != conn && mono_before(now, cable->quiet_until)))
+		return;
+	cable->quiet_until = mono_add(now, QUIET_NS);
+	rt_log("cable at %s:%d, %s: %s", port_name(cable), cable->port, cable->address, text);
+}
+
 __attribute__((format(printf, 2, 3)))
 static void fail(struct connection *conn, const char *fmt, ...)
 {
-	struct cable *cable = conn->cable;
+	const struct cable *cable = conn->cable;
 	char text[CABLE_ERROR_BYTES];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	/* once, though a cable that connects tries again and again */
-	if ((cable->active == conn || conn->session.state == CABLE_BROKEN) && strcmp(cable->error, text))
-		rt_log("cable at %s:%d, %s: %s", port_name(cable), cable->port, cable->address, text);
-	memcpy(cable->error, text, sizeof(text));
+	note(conn, text, cable->active == conn || conn->session.state == CABLE_BROKEN);
 	end_connection(conn);
 }
 
@@ -255,9 +271,8 @@ static void take_input(struct connection *conn)
 /* The other side was taken down or has pulled its cable, which is no entry for the log; or it refuses what we said. */
 static void ended(struct connection *conn)
 {
-	snprintf(conn->cable->error, CABLE_ERROR_BYTES, "%s",
-		 conn == conn->cable->active ? "the other side has ended the connection" :
-					       "the other side refuses the connection; its 'softib cable' says why");
+	note(conn, conn == conn->cable->active ? "the other side has ended the connection" :
+						 "the other side refuses the connection; its 'softib cable' says why", false);
 	end_connection(conn);
 }
 
