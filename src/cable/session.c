@@ -180,6 +180,13 @@ static ssize_t open_session(struct cable_session *s)
 	return 0;
 }
 
+/* The name is for people: what it has that no terminal and no text may get becomes "?". */
+static void take_name(struct cable_session *s, const uint8_t *name, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		s->far.name[i] = name[i] >= ' ' && name[i] <= '~' ? (char)name[i] : '?';
+}
+
 static ssize_t take_hello(struct cable_session *s, const uint8_t *body, size_t len)
 {
 	const struct cable_identity *own = &s->config.own;
@@ -190,7 +197,7 @@ static ssize_t take_hello(struct cable_session *s, const uint8_t *body, size_t l
 	memcpy(&hello, body, sizeof(hello));
 	memcpy(s->far_nonce, hello.nonce, sizeof(s->far_nonce));
 	s->far = (struct cable_identity){.instance = get_be64(hello.instance), .guid = get_be64(hello.guid)};
-	memcpy(s->far.name, body + sizeof(hello), len - sizeof(hello));
+	take_name(s, body + sizeof(hello), len - sizeof(hello));
 	if (hello.has_key != (s->config.key != NULL))
 		return broken(s, s->config.key ? "the other side has no key; give it this one by --key" :
 						 "the other side has a key; give it here by --key, too");

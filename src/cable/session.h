@@ -40,7 +40,7 @@ enum cable_state { CABLE_EXPECTS_HELLO, CABLE_EXPECTS_PROOF, CABLE_OPEN, CABLE_B
 struct cable_identity {
 	uint64_t instance; /* of this softibd, random */
 	uint64_t guid;	   /* of its fabric's first node */
-	char name[CABLE_NAME_BYTES]; /* "lab/s1:5" */
+	char name[CABLE_NAME_BYTES]; /* "lab/s1:5"; of the other side: printable ASCII */
 };
 
 /** struct cable_ops - what a session asks of its owner */
