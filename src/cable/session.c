@@ -237,9 +237,9 @@ static ssize_t take_link(struct cable_session *s, const uint8_t *body, size_t le
 
 static ssize_t take_credit(struct cable_session *s, const uint8_t *body, size_t len)
 {
-	uint64_t limit = len == 8 ? get_be64(body) : 0;
+	const uint64_t limit = len == 8 ? get_be64(body) : 0;
 
-	if (limit < s->may_send || limit < s->sent || limit > s->sent + CABLE_WINDOW)
+	if (len != 8 || limit < s->may_send || limit < s->sent || limit > s->sent + CABLE_WINDOW)
 		return broken(s, "the other side sent a CREDIT that is none");
 	s->may_send = limit;
 	return 0;
