@@ -10,8 +10,8 @@ from interop.fabric import Fabric
 
 @pytest.fixture(scope="package")
 def calm():
-    """Four nodes of a switch: attackers take n1 and n2, innocents n3 and n4."""
-    with Fabric("star:4") as fabric:
+    """Four nodes of a switch with two free ports: attackers take n1, n2 and cables, innocents n3 and n4."""
+    with Fabric("star:4,spare=2") as fabric:
         fabric.pair("ibv_rc_pingpong", "-n", "100", server="n3", client="n4")
         yield fabric
         fabric.expect_no_leftovers()
