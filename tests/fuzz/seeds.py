@@ -816,7 +816,48 @@ def pvrdma():
     yield "all", b"".join(bytes([how]) + mad for mads in stories.values() for how, mad in mads)
 
 
-MADE = {"agents": agents, "engine": engine, "net_merge": net_merge, "pvrdma": pvrdma, "scsi": scsi, "sdp_machine": sdp_machine, "sdp_ring": sdp_ring, "sm": sm,
+# --- cable: messages of the other side, behind a byte that says how: fuzz_cable.c ---
+
+LISTENS, HAS_KEY, IS_OPEN, CONSUMES = 1, 2, 4, 8
+
+
+def cable():
+    """Every message before and after a session is open, with its right length and with wrong ones."""
+    def hello(has_key, magic=b"softib cable 1\n\0", name=b"lab2/s1:5", guid=9):
+        body = magic + bytes(32) + pack(">BQQ", has_key, 1, guid) + name
+        return pack(">IB", 1 + len(body), 1) + body
+
+    def packet(vl, length, hops=0):
+        body = pack(">BBBHHH", hops, vl << 4, 2, 5, (28 + length) // 4 + 1, 9) + pack(
+            ">BBHIIII", 0x64, 0, 0xffff, 7, 0, 0, 8) + bytes(length)
+        return pack(">IB", 1 + len(body), 5) + body
+
+    def short(kind, fmt, *values):
+        return pack(">IB" + fmt, 1 + len(pack(">" + fmt, *values)), kind, *values)
+
+    link, credit = short(3, "BBBH", 1, 2, 2, 0xffff), short(4, "Q", 2 << 20)
+    proof = short(2, "32s", b"")
+    says = {"link": link, "unplugged": link + short(3, "BBBH", 0, 2, 2, 1), "link_long": short(3, "BBBHB", 1, 2, 2, 1, 0),
+            "link_twice": short(3, "BBBH", 2, 2, 2, 1), "credit": credit + short(4, "Q", 2 << 20),
+            "credit_back": credit + short(4, "Q", 5), "credit_beyond": short(4, "Q", (2 << 20) + 1),
+            "credit_short": short(4, "I", 0), "smp": packet(15, 256), "data": credit + packet(0, 256, 7) * 3,
+            "data_beyond": packet(0, 256) * 9, "data_exact": packet(0, 2000 - 28), "packet_none": short(5, ""),
+            "packet_short": short(5, "10s", b""), "none": b"", "nothing": pack(">IB", 0, 1), "long": pack(">IB", 1 << 20, 5),
+            "no_type": short(0, ""), "type": short(6, ""), "hello": hello(0), "proof": proof}
+    for name, messages in says.items():
+        for how in (IS_OPEN, IS_OPEN | LISTENS | HAS_KEY | CONSUMES):
+            yield f"open_{name}_{how:x}", bytes([how | 0x60]) + messages
+        yield f"first_{name}", bytes([LISTENS]) + messages
+        yield f"behind_{name}", bytes([LISTENS]) + hello(0) + messages
+        yield f"key_{name}", bytes([HAS_KEY]) + hello(1) + messages
+    for how in (0, LISTENS, HAS_KEY):
+        for name, text in {"other_magic": hello(0, b"softib cable 2\n\0"), "no_name": hello(0, name=b""),
+                           "long_name": hello(0, name=bytes(64)), "name": hello(0, name=b"\x1b\xff" + b"n" * 61),
+                           "same_guid": hello(0, guid=2), "key": hello(1), "cut": hello(0)[:-20]}.items():
+            yield f"hello_{name}_{how}", bytes([how]) + text
+
+
+MADE = {"agents": agents, "cable": cable, "engine": engine, "net_merge": net_merge, "pvrdma": pvrdma, "scsi": scsi, "sdp_machine": sdp_machine, "sdp_ring": sdp_ring, "sm": sm,
         "transport": transport, "ucm": ucm, "ucma": ucma, "uverbs": uverbs}
 
 
