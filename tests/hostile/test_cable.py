@@ -444,7 +444,21 @@ def test_questions_without_end(shared, unix, reads):
                 wait_until(lambda: sends() > 200, "they are sent")
                 assert state(shared)["connected"] and resident_mib(shared) - before < 16
                 peer.sock.shutdown(socket.SHUT_RDWR)  # both threads end
+    wait_until(lambda: state(shared)["state"] == "Down", "the end of the connection takes the link down")
     innocents_go_on(shared)
+
+
+def test_packets_by_a_link_that_is_down(shared, unix):
+    """They do not arrive at the port."""
+    def arrived():
+        return shared.json("counters", END)["counters"][0]["rcv_packets"]
+
+    before = arrived()
+    with Peer(unix) as peer:
+        peer.open()
+        peer.send(message(PACKET, b"\0" + get_node_info()) * 20)
+        wait_until(lambda: state(shared)["packets_received"] == 20, "softibd has read them")
+        assert arrived() == before
 
 
 class Between:
