@@ -6,6 +6,7 @@ and to its best peer likewise. For times less is better, else more.
 """
 from dataclasses import dataclass, field
 
+from bench.cable import OverCable
 from bench.connect import Connect
 from bench.counts import TABLE as INSTRUCTIONS
 from bench.daemon import BesideFlaps, PacketTime, PortMemory
@@ -268,6 +269,14 @@ def daemon_rows():
     return rows
 
 
+def cable_rows():
+    """A cable to another softibd, beside one softibd that forwards the packets."""
+    return [Row("send bandwidth 64 KiB over a cable", "cable", "GB/s", OverCable(f"ib_send_bw -s {64 * KIB} -n 3000", "bw"),
+                (Perftest(f"ib_send_bw -s {64 * KIB} -n 3000", "bw", "daemon"),), {"TCP": Bare(f"tcp_{64 * KIB}")}),
+            Row("send latency 8 B over a cable", "cable", "ns", OverCable("ib_send_lat -s 8 -n 3000", "lat"),
+                (Perftest("ib_send_lat -s 8 -n 3000", "lat", "daemon"),), {"TCP": Bare("tcp_sleep_8")})]
+
+
 def ip_rows():
     return [Row(f"IPoIB {name}, {mode} mode", "IPoIB", unit, Ip(key, mode, fabric_of),
                 (Ip(key, mode, relay),), reach=("limit", times),
@@ -320,5 +329,5 @@ def instruction_rows():
 
 def all_rows():
     return (latency_rows() + bandwidth_rows() + rate_rows() + other_rows() + user_rows() +
-            cost_rows() + daemon_rows() + ip_rows() + socket_rows() + disk_rows() +
+            cost_rows() + daemon_rows() + cable_rows() + ip_rows() + socket_rows() + disk_rows() +
             connection_rows() + query_rows() + instruction_rows())

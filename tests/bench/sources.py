@@ -196,8 +196,8 @@ def perftest_figure(row, column):
             "rate": float(row[4])}[column]
 
 
-def perftest_pair(fabric, env, program, args):
-    """What the client prints."""
+def perftest_pair(fabric, env, program, args, client_of=None):
+    """What the client prints. @client_of: its fabric, if that is another one"""
     from interop.fabric import Failed, _ports
     port = next(_ports)
     command = [program, "-d", "softib0", "-F", "-p", str(port), *args]
@@ -206,7 +206,7 @@ def perftest_pair(fabric, env, program, args):
                               timeout=LIMIT)
     except Failed as why:
         raise Failure(str(why)) from None
-    client = fabric.start("n2", "env", *env, *pinned(CLIENT_CPU, *command, "127.0.0.1"))
+    client = (client_of or fabric).start("n2", "env", *env, *pinned(CLIENT_CPU, *command, "127.0.0.1"))
     return finish([client, server], " ".join(command))[0]
 
 
