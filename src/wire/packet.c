@@ -10,7 +10,6 @@
 
 #include <errno.h>
 
-#define GRH_NEXT_HEADER_BTH 0x1b
 #define GRH_IP_VERSION	    6
 #define PKTLEN_DWORDS	    2048 /* PktLen is a number of dwords modulo this */
 
@@ -74,7 +73,7 @@ static int grh_decode(const uint8_t *b, size_t len, struct wire_grh *grh)
 		return -EINVAL;
 	wire_grh_decode(b, grh);
 	if (grh->ip_version != GRH_IP_VERSION ||
-	    grh->next_header != GRH_NEXT_HEADER_BTH ||
+	    grh->next_header != WIRE_NEXT_HEADER_BTH ||
 	    grh->payload_bytes != len - WIRE_GRH_BYTES + WIRE_ICRC_BYTES)
 		return -EINVAL;
 	return WIRE_GRH_BYTES;
@@ -87,7 +86,7 @@ int wire_grh_encode(const struct wire_grh *grh, void *buf)
 	put_be32(b, (uint32_t)GRH_IP_VERSION << 28 | (uint32_t)grh->traffic_class << 20 |
 			(grh->flow_label & 0xfffff));
 	put_be16(b + 4, grh->payload_bytes);
-	b[6] = GRH_NEXT_HEADER_BTH;
+	b[6] = WIRE_NEXT_HEADER_BTH;
 	b[7] = grh->hop_limit;
 	memcpy(b + 8, grh->sgid.raw, 16);
 	memcpy(b + 24, grh->dgid.raw, 16);

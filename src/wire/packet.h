@@ -40,6 +40,7 @@
 #define WIRE_PKEY_BASE 0x7fffu /* the partition, */
 #define WIRE_PKEY_FULL 0x8000u /* and full membership in it (10.9.1) */
 #define WIRE_VL_MANAGEMENT 15
+#define WIRE_NEXT_HEADER_BTH 0x1b /* of a GRH */
 
 /** wire_pkey_is_valid() - does @pkey name a partition? If the low 15 bits are 0, it is an
  *  empty entry of a table (10.9.1). */
@@ -83,7 +84,7 @@ struct wire_grh {
 	uint8_t traffic_class;
 	uint32_t flow_label; /* 20 bits */
 	uint16_t payload_bytes; /* what follows the GRH, ICRC included */
-	uint8_t next_header; /* 0x1b: BTH */
+	uint8_t next_header; /* WIRE_NEXT_HEADER_BTH */
 	uint8_t hop_limit;
 	union wire_gid sgid, dgid;
 };

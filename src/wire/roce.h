@@ -31,6 +31,34 @@ struct wire_roce_headers {
  *  Return: bytes of the headers */
 size_t wire_roce_headers_encode(const struct wire_roce_headers *h, size_t bytes, void *buf);
 
+#define WIRE_ROCE_FRAME_MAX (WIRE_ROCE_HEADERS_MAX + WIRE_PACKET_MAX)
+
+/**
+ * wire_roce_encode() - a whole frame, from the Ethernet header to the ICRC, without FCS
+ * @bth: from the BTH to the last pad byte, of @bytes
+ * @buf: of WIRE_ROCE_FRAME_MAX
+ * Return: bytes of the frame, which may be fewer than Ethernet's minimum of 60
+ */
+size_t wire_roce_encode(const struct wire_roce_headers *h, const void *bth, size_t bytes, void *buf);
+
+/** struct wire_roce - a RoCEv2 frame
+ *  @headers: .grh is what InfiniBand would have in front of the BTH: addresses of IPv4 are mapped, those of
+ *            its groups are ff0e::ffff:a.b.c.d, and the flow label is from the UDP source port
+ *  @bth: in the frame: from the BTH to the last pad byte, @bytes, a multiple of 4 */
+struct wire_roce {
+	struct wire_roce_headers headers;
+	const uint8_t *bth;
+	size_t bytes;
+};
+
+/**
+ * wire_roce_decode() - read a frame without FCS, which may be padded at its end
+ * The lengths and checksums of IP and UDP, and the ICRC, are checked; BTH and what follows it are not.
+ * Return: 0; -ENOENT it is no RoCEv2; -EINVAL it is, but a length or checksum is wrong, or it is a
+ * fragment of IPv4, or IPv4 has options (A17.4.5.1)
+ */
+int wire_roce_decode(const void *frame, size_t len, struct wire_roce *roce);
+
 /**
  * wire_roce_icrc() - ICRC of a RoCEv2 packet (A17.3.3)
  * @ip: first byte of the IPv4 or IPv6 header; its version nibble decides

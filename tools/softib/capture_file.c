@@ -203,24 +203,25 @@ static struct shown put_roce(struct capture_file *f, const struct abi_capture_re
 {
 	const size_t bth = WIRE_LRH_BYTES + WIRE_GRH_BYTES;
 	struct wire_roce_headers h = {.vlan_id = record->vlan_id, .priority = bytes[1] >> 4};
-	uint32_t limit = (uint32_t)f->snap, head, frame, padded, icrc = 0;
+	uint32_t limit = (uint32_t)f->snap, head = 0, frame, padded;
 	struct shown shown = {.head = WIRE_ERF_ETHERNET_BYTES};
 
 	memcpy(h.dst_mac, record->dst_mac, sizeof(h.dst_mac));
 	memcpy(h.src_mac, record->src_mac, sizeof(h.src_mac));
 	wire_grh_decode(bytes + WIRE_LRH_BYTES, &h.grh);
 	to += shown.head;
-	head = (uint32_t)wire_roce_headers_encode(&h, record->bytes - bth, to);
-	memcpy(to + head, bytes + bth, len - bth);
-	frame = head + record->bytes - (uint32_t)bth;
-	padded = MAX(frame + WIRE_ICRC_BYTES, (uint32_t)FRAME_MIN);
+	if (len == record->bytes) {
+		frame = (uint32_t)wire_roce_encode(&h, bytes + bth, len - bth, to);
+		to[frame - 1] ^= record->wrong_crcs & ABI_CAPTURE_WRONG_ICRC ? 0xff : 0;
+	} else {
+		head = (uint32_t)wire_roce_headers_encode(&h, record->bytes - bth, to);
+		memcpy(to + head, bytes + bth, len - bth);
+		frame = head + record->bytes - (uint32_t)bth + WIRE_ICRC_BYTES;
+	}
+	padded = MAX(frame, (uint32_t)FRAME_MIN);
 	shown.whole = padded + FCS_BYTES;
 	if (len == record->bytes) {
-		size_t ip = record->vlan_id ? WIRE_FRAME_OVERHEAD : WIRE_FRAME_MIN;
-
-		wire_roce_icrc(to + ip, frame - ip, &icrc);
-		put_be32(to + frame, record->wrong_crcs & ABI_CAPTURE_WRONG_ICRC ? ~icrc : icrc);
-		memset(to + frame + WIRE_ICRC_BYTES, 0, padded - frame - WIRE_ICRC_BYTES);
+		memset(to + frame, 0, padded - frame);
 		put_be32(to + padded, wire_fcs(to, padded));
 		to[padded] ^= record->wrong_crcs & ABI_CAPTURE_WRONG_VCRC ? 0xff : 0;
 	}

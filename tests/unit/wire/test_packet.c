@@ -8,6 +8,7 @@
 #include "wire/address.h"
 #include "base/bytes.h"
 #include "wire/erf.h"
+#include "wire/inet.h"
 #include "wire/pcapng.h"
 #include "wire/packet.h"
 #include "wire/roce.h"
@@ -455,6 +456,105 @@ static void roce_headers(void **state)
 	assert_int_equal(get_be32(buf + 34), 0xef010203);
 }
 
+static struct wire_roce_headers some_headers(bool v4, uint16_t vlan_id)
+{
+	struct wire_roce_headers h = {
+		.dst_mac = {0x02, [5] = 2}, .src_mac = {0x02, [5] = 1}, .vlan_id = vlan_id, .priority = vlan_id ? 5 : 0,
+		.grh = {.ip_version = 6, .traffic_class = 0x68, .flow_label = 0x1234, .hop_limit = 9, .next_header = 0x1b,
+			.sgid.raw = {0xfe, 0x80, [15] = 1}, .dgid.raw = {0xfe, 0x80, [15] = 2}},
+	};
+
+	if (v4) {
+		h.grh.sgid = (union wire_gid){.raw = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}};
+		h.grh.dgid = (union wire_gid){.raw = {0xff, 0x0e, [10] = 0xff, [11] = 0xff, 239, 1, 2, 3}};
+	}
+	return h;
+}
+
+static void roce_frames_come_back(void **state)
+{
+	uint8_t bth[WIRE_BTH_BYTES + 20], frame[WIRE_ROCE_FRAME_MAX] = {0};
+	struct wire_roce roce;
+
+	codecs_random(1, bth, sizeof(bth));
+	for (int i = 0; i < 4; i++) {
+		struct wire_roce_headers h = some_headers(i & 1, i & 2 ? 100 : 0);
+		size_t n = wire_roce_encode(&h, bth, sizeof(bth), frame);
+
+		assert_int_equal(n, (i & 1 ? 20 : 40) + (i & 2 ? 18 : 14) + 8 + sizeof(bth) + 4);
+		assert_int_equal(wire_roce_decode(frame, n, &roce), 0);
+		h.grh.payload_bytes = sizeof(bth) + 4;
+		assert_memory_equal(roce.headers.dst_mac, h.dst_mac, 12);
+		assert_int_equal(roce.headers.vlan_id, h.vlan_id);
+		assert_int_equal(roce.headers.priority, h.priority);
+		assert_memory_equal(&roce.headers.grh, &h.grh, sizeof(h.grh));
+		assert_int_equal(roce.bytes, sizeof(bth));
+		assert_memory_equal(roce.bth, bth, sizeof(bth));
+		for (size_t cut = 0; cut < n; cut++)
+			assert_int_not_equal(wire_roce_decode(frame, cut, &roce), 0);
+	}
+}
+
+static int changed(size_t at, uint16_t value)
+{
+	struct wire_roce_headers h = some_headers(true, 0);
+	uint8_t bth[WIRE_BTH_BYTES] = {0}, frame[WIRE_ROCE_FRAME_MAX] = {0};
+	size_t n = wire_roce_encode(&h, bth, sizeof(bth), frame);
+	struct wire_roce roce;
+	uint32_t icrc;
+
+	put_be16(frame + at, value);
+	if (at < 34 && at != 24) { /* what depends on it is right, so that the field alone is wrong */
+		put_be16(frame + 24, 0);
+		put_be16(frame + 24, wire_inet_fold(wire_inet_sum(frame + 14, 20, 0)));
+	}
+	if (!wire_roce_icrc(frame + 14, n - 18, &icrc))
+		put_be32(frame + n - 4, icrc);
+	return wire_roce_decode(frame, n, &roce);
+}
+
+static void roce_frames_that_lie(void **state)
+{
+	static const struct {
+		size_t at;
+		uint16_t value;
+		int expected;
+	} cases[] = {
+		{18, 7, 0},	     /* identification */
+		{12, 0x86dd, -ENOENT}, /* not what the header is */
+		{14, 0x4600, -ENOENT}, /* IPv4 options that are longer than the frame's header */
+		{16, 20, -EINVAL},     /* IP's length: shorter than what UDP says */
+		{16, 19, -EINVAL},
+		{16, 0xffff, -EINVAL},
+		{20, 0x2000, -EINVAL}, /* the first fragment */
+		{20, 0x0010, -ENOENT}, /* a later one */
+		{22, 0x4006, -ENOENT}, /* TCP */
+		{24, 0x1111, -EINVAL}, /* checksum */
+		{36, 4790, -ENOENT},
+		{38, 23, -EINVAL}, /* UDP's length */
+		{38, 28, -EINVAL},
+		{40, 0x1234, -EINVAL}, /* UDP's checksum */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		if (changed(cases[i].at, cases[i].value) != cases[i].expected)
+			fail_msg("%zu: %d", i, changed(cases[i].at, cases[i].value));
+}
+
+static void a_udp_checksum_is_checked(void **state)
+{
+	struct wire_roce_headers h = some_headers(false, 0);
+	uint8_t bth[WIRE_BTH_BYTES] = {4}, frame[WIRE_ROCE_FRAME_MAX] = {0};
+	size_t n = wire_roce_encode(&h, bth, sizeof(bth), frame);
+	struct wire_roce roce;
+	uint8_t *udp = frame + 54;
+
+	put_be16(udp + 6, wire_inet_fold(wire_inet_sum(udp, n - 54, wire_inet_pseudo_sum(frame + 14, 17, n - 54))));
+	assert_int_equal(wire_roce_decode(frame, n, &roce), 0);
+	udp[7] ^= 1;
+	assert_int_equal(wire_roce_decode(frame, n, &roce), -EINVAL);
+}
+
 static void capture_headers(void **state)
 {
 	uint8_t buf[32];
@@ -553,6 +653,9 @@ int main(void)
 	    cmocka_unit_test(vcrc_is_the_division_by_100b),
 	    cmocka_unit_test(roce_icrc_wants_udp),
 	    cmocka_unit_test(roce_headers),
+	    cmocka_unit_test(roce_frames_come_back),
+	    cmocka_unit_test(roce_frames_that_lie),
+	    cmocka_unit_test(a_udp_checksum_is_checked),
 	    cmocka_unit_test(capture_headers),
 	    cmocka_unit_test(capture_blocks),
 	};

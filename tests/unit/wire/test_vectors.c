@@ -9,6 +9,7 @@
 #include "../test.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 
 #include "base/bytes.h"
@@ -58,6 +59,30 @@ static void decode_packet(const uint8_t *b, size_t len, FILE *out)
 	assert_memory_equal(again, b, n);
 }
 
+/* the same packet behind an Ethernet header, and padded: its parts, and the frame again */
+static void decode_frame(const uint8_t *ip, size_t len, size_t bth)
+{
+	uint8_t frame[WIRE_ROCE_FRAME_MAX] = {2, [5] = 2, [6] = 2, [11] = 1}, again[WIRE_ROCE_FRAME_MAX];
+	struct wire_roce roce;
+	bool v4 = ip[0] >> 4 == 4;
+
+	put_be16(frame + 12, v4 ? 0x0800 : 0x86dd);
+	memcpy(frame + 14, ip, len);
+	assert_int_equal(wire_roce_decode(frame, 14 + len + 7, &roce), 0);
+	assert_ptr_equal(roce.bth, frame + 14 + bth);
+	assert_int_equal(roce.bytes, len - bth - WIRE_ICRC_BYTES);
+	assert_memory_equal(roce.headers.dst_mac, frame, 12);
+	assert_memory_equal(roce.headers.grh.sgid.raw + (v4 ? 12 : 0), ip + (v4 ? 12 : 8), v4 ? 4 : 16);
+	assert_memory_equal(roce.headers.grh.dgid.raw + (v4 ? 12 : 0), ip + (v4 ? 16 : 24), v4 ? 4 : 16);
+	assert_int_equal(wire_roce_encode(&roce.headers, roce.bth, roce.bytes, again), 14 + len);
+	assert_memory_equal(again + 14 + bth, ip + bth, len - bth - WIRE_ICRC_BYTES);
+	for (size_t i = 14 + bth; i < 14 + len; i += 3) { /* each byte counts */
+		frame[i] ^= 1;
+		assert_int_equal(wire_roce_decode(frame, 14 + len, &roce), i == 14 + bth + 4 ? 0 : -EINVAL);
+		frame[i] ^= 1;
+	}
+}
+
 static void decode_roce(const uint8_t *b, size_t len, FILE *out)
 {
 	size_t bth = (b[0] >> 4 == 4 ? 20 : 40) + 8;
@@ -66,6 +91,7 @@ static void decode_roce(const uint8_t *b, size_t len, FILE *out)
 	uint32_t icrc;
 	int n;
 
+	decode_frame(b, len, bth);
 	len -= WIRE_ICRC_BYTES;
 	assert_int_equal(wire_roce_icrc(b, len, &icrc), 0);
 	assert_int_equal(icrc, get_be32(b + len));
