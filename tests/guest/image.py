@@ -6,8 +6,8 @@
 
 The kernel is Debian's own. Its configuration leaves the driver vmw_pvrdma out, so that module is built
 of Debian's sources of the same kernel (linux-source) against its headers, as a user would. Everything
-else of the RDMA stack is what the packages contain. The RAM disk has the modules, busybox, and the
-programs of ibverbs-utils and rdmacm-utils and iproute2's rdma with their libraries. Packages of the kernel are downloaded
+else of the RDMA stack is what the packages contain, rdma_rxe among it. The RAM disk has the modules, busybox,
+and the programs of ibverbs-utils, rdmacm-utils and perftest and iproute2's rdma with their libraries. Packages of the kernel are downloaded
 and unpacked in FOLDER, not installed. FOLDER has to be a path without blanks, because of Make.
 """
 import gzip
@@ -19,10 +19,14 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-MODULES = ["vmxnet3", "ib_uverbs", "rdma_ucm", "vmw_pvrdma"]  # and what they depend on
-PROGRAMS = ["busybox", "ibv_devinfo", "ibv_rc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong", "rdma",
-            "rdma_client", "rdma_server", "rping", "ucmatose", "udaddy"]
-PROVIDER = "/usr/lib/x86_64-linux-gnu/libibverbs/libvmw_pvrdma-rdmav34.so"
+MODULES = ["virtio_pci", "virtio_net", "vmxnet3", "ib_uverbs", "rdma_ucm", "vmw_pvrdma",  # and what they depend on
+           "crc32_generic", "rdma_rxe"]
+PROGRAMS = ["busybox", "ibv_devinfo", "ibv_rc_pingpong", "ibv_srq_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "rdma",
+            "rdma_client", "rdma_server", "rping", "ucmatose", "udaddy",
+            "ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_atomic_lat"]
+# what they load by themselves: pthread_exit() does
+LOADED = ["/lib/x86_64-linux-gnu/libgcc_s.so.1"]
+PROVIDERS = {name: f"/usr/lib/x86_64-linux-gnu/libibverbs/lib{name}-rdmav34.so" for name in ("rxe", "vmw_pvrdma")}
 DRIVER = "drivers/infiniband/hw/vmw_pvrdma"
 
 
@@ -158,15 +162,17 @@ def write_initrd(folder, modules):
         files[f"bin/{name}"] = Path(program)
         for library in libraries(program):
             files[str(library).lstrip("/")] = library
-    for library in (Path(PROVIDER), *libraries(PROVIDER)):
-        files[str(library).lstrip("/")] = library
+    for name in (*PROVIDERS.values(), *LOADED):
+        for library in (Path(name), *libraries(name)):
+            files[str(library).lstrip("/")] = library
     with gzip.open(folder / "initrd.new", "wb", compresslevel=1) as file:
         archive = Archive(file)
         for name in ("proc", "sys", "tmp", "run"):
             archive.folder(name)
         archive.put("dev/console", 0o20600, device=(5, 1))
         archive.put("init", 0o100755, (HERE / "init").read_bytes())
-        archive.put("etc/libibverbs.d/vmw_pvrdma.driver", 0o100644, b"driver vmw_pvrdma\n")
+        for name in PROVIDERS:
+            archive.put(f"etc/libibverbs.d/{name}.driver", 0o100644, f"driver {name}\n".encode())
         archive.put("modules/order", 0o100644, "".join(f"{name}\n" for name, _path in modules).encode())
         for name, path in modules:
             archive.put(f"modules/{name}.ko", 0o100644, stripped(path))

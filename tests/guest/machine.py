@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A virtual machine on a node of a fabric, whose adapter is the node's: softib-pvrdma and QEMU, with the
-kernel and the RAM disk that image.py makes."""
+"""Virtual machines with the kernel and the RAM disk that image.py makes: a Guest has the adapter of a node of a
+fabric (softib-pvrdma and QEMU), a RxeGuest is plain QEMU with a cable of Ethernet, on which Linux' rdma_rxe works."""
+import ipaddress
 import os
 import re
 import selectors
 import socket
+import subprocess
 import time
 from pathlib import Path
 
-from interop.fabric import BUILD, Failed, kill, shown
+from interop.fabric import BUILD, TIMEOUT, Failed, kill, read_to_end, shown
 
 IMAGE = Path(os.environ.get("SOFTIB_GUEST", BUILD / "guest"))
 BOOT_SECONDS = 300  # without KVM, on a machine that is busy
@@ -17,18 +19,20 @@ MEMORY = "256M"
 KERNEL_ARGUMENTS = "console=ttyS0 quiet loglevel=1 no_timer_check panic=-1"
 
 
-class Guest:
-    """A guest of @node, which has booted. What it prints is read by its serial port."""
+class Machine:
+    """A machine that has booted. What it prints is read by its serial port."""
 
-    def __init__(self, fabric, node, *options, memory=MEMORY):
+    def __init__(self, start):
+        """@start: starts the process, given QEMU's arguments and further ones of subprocess.Popen()"""
         self.port, far = socket.socketpair()
-        self.process = fabric.start(
-            node, BUILD / "bin/softib-pvrdma", "-v", "-m", memory, *options, "qemu-system-x86_64",
-            "-display", "none", "-nodefaults", "-no-reboot",
+        self.process = start([
+            "qemu-system-x86_64", "-display", "none", "-nodefaults", "-no-reboot",
             "-kernel", IMAGE / "vmlinuz", "-initrd", IMAGE / "initrd", "-append", KERNEL_ARGUMENTS,
-            "-chardev", f"socket,id=serial,fd={far.fileno()}", "-serial", "chardev:serial", pass_fds=[far.fileno()])
+            "-chardev", f"socket,id=serial,fd={far.fileno()}", "-serial", "chardev:serial"], pass_fds=[far.fileno()])
         far.close()
         self.text = ""
+
+    def boot(self):
         self.answer("it boots", BOOT_SECONDS)
 
     def answer(self, what, timeout):
@@ -65,9 +69,60 @@ class Guest:
         assert self.run("cat /tmp/status") == f"{status}\n", shown(text)
         return text
 
-    def power_off(self, fabric):
-        """Return: what softib-pvrdma and QEMU printed"""
+    def serve(self, command, tcp_port):
+        """start(), and wait until it listens or has ended."""
+        self.start(command)
+        self.run(f"until netstat -ltn | grep -q ':{tcp_port} ' || [ -e /tmp/status ]; do usleep 20000; done")
+
+    def serve_cm(self, command):
+        """The same for a server of the RDMA CM."""
+        self.start(command)
+        self.run("until rdma resource show cm_id | grep -q LISTEN || [ -e /tmp/status ]; do usleep 20000; done")
+
+    def power_off(self):
+        """Return: what the machine's programs on the host printed"""
         self.port.sendall(b"poweroff -f\n")
-        text = fabric.finish(self.process)
+        text, why = read_to_end(self.process, TIMEOUT)
         self.port.close()
+        if why:
+            raise Failed(f"a guest that is switched off {why}\n{shown(text)}")
         return text
+
+
+class Guest(Machine):
+    """A guest of @node, which has booted."""
+
+    def __init__(self, fabric, node, *options, memory=MEMORY):
+        def start(qemu, **kwargs):
+            return fabric.start(node, BUILD / "bin/softib-pvrdma", "-v", "-m", memory, *options, *qemu, **kwargs)
+
+        super().__init__(start)
+        self.boot()
+
+
+class RxeGuest(Machine):
+    """A guest whose eth0 has a cable to the Unix socket @path: @server: it listens there. Its adapter is rxe0.
+    boot() waits for it, so that two may boot at a time."""
+
+    def __init__(self, path, mac, server, memory=MEMORY, mtu=1500):
+        def start(qemu, **kwargs):
+            return subprocess.Popen(
+                [*map(str, qemu), "-m", memory,
+                 "-netdev", f"stream,id=cable,addr.type=unix,addr.path={path},server={'on' if server else 'off'}",
+                 "-device", f"virtio-net-pci,netdev=cable,mac={mac},host_mtu={mtu},romfile="],
+                text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                process_group=0, **kwargs)
+
+        super().__init__(start)
+        self.mac = mac
+
+    def boot(self):
+        super().boot()
+        self.run("rdma link add rxe0 type rxe netdev eth0")
+
+    def gid_index(self, address):
+        """Where the @address is in the table of GIDs, as RoCE version 2."""
+        gid = ipaddress.ip_address(address)
+        text = (ipaddress.IPv6Address(f"::ffff:{gid}") if gid.version == 4 else gid).exploded
+        return int(self.run(f"cd /sys/class/infiniband/rxe0/ports/1; for i in $(grep -lx {text} gids/*); do "
+                            "grep -q v2 gid_attrs/types/${i#gids/} && echo ${i#gids/}; done").split()[0])

@@ -29,7 +29,7 @@ def a_guest(fabric):
     guest.run(f"ip addr add {GUEST}/16 dev eth0")
     wait_until(lambda: GUEST in gids(fabric), "the port has the guest's GID")
     yield guest
-    text = guest.power_off(fabric)
+    text = guest.power_off()
     assert guest.process.returncode == 0, text
     assert addresses(fabric) == PLAN  # none of the guest's has stayed
 
@@ -53,8 +53,7 @@ def pingpong(fabric, guest, program, guest_serves):
     port = next(_ports)
     here, there = f"{program} -p {port} -g {gid_index(guest)}", [*program.split(), "-p", port, "-g", 1]
     if guest_serves:
-        guest.start(here)
-        guest.run(f"until netstat -ltn | grep -q ':{port} ' || [ -e /tmp/status ]; do usleep 20000; done")
+        guest.serve(here, port)
         return fabric.run("n2", *there, GUEST), guest.finish()
     server = fabric.serve("n2", *there, port=port)
     return guest.run(f"{here} {NODE}"), fabric.finish(server)
@@ -99,12 +98,6 @@ def test_pingpong(fabric, guest, program, guest_serves):
         assert "50 iters in" in text and "invalid" not in text, text
 
 
-def serve_in(guest, command):
-    """Start a server of the RDMA CM in the guest and come back when it listens."""
-    guest.start(command)
-    guest.run("until rdma resource show cm_id | grep -q LISTEN || [ -e /tmp/status ]; do usleep 20000; done")
-
-
 def serve_on(fabric, node, *command):
     server = fabric.start(node, *command)
     wait_until(lambda: cm_ids(fabric, node) or server.poll() is not None, f"{command[0]} listens")
@@ -114,7 +107,7 @@ def serve_on(fabric, node, *command):
 def test_the_cm(fabric, guest):
     """Connections, in both directions: REQ, REP, RTU, DREQ and DREP."""
     port = next(_ports)
-    serve_in(guest, f"rdma_server -p {port}")
+    guest.serve_cm(f"rdma_server -p {port}")
     assert "rdma_client: end 0" in fabric.run("n2", "rdma_client", "-s", GUEST, "-p", port)
     assert "rdma_server: end 0" in guest.finish()
     server = serve_on(fabric, "n2", "rdma_server", "-p", port)
@@ -126,7 +119,7 @@ def test_resolution_of_a_service(fabric, guest):
     """Datagrams, in both directions: SIDR_REQ and SIDR_REP. The guest takes the GRH of what it receives for one
     of RoCE version 1, so what it answers to the addresses in there gets lost: docs/GUESTS.md."""
     options = ["-c", "2", "-C", "5"]
-    serve_in(guest, " ".join(["udaddy", *options]))
+    guest.serve_cm(" ".join(["udaddy", *options]))
     client = fabric.start("n2", "udaddy", "-s", GUEST, *options)
     texts = [guest.finish()]
     kill(client)
