@@ -11,6 +11,7 @@
 #include "daemon/capture.h"
 #include "daemon/reader.h"
 #include "fabric/ethernet.h"
+#include "fabric/frames.h"
 #include "wire/packet.h"
 
 struct capture {
@@ -27,18 +28,17 @@ static void set_ethernet(const struct fabric *fab, const struct fab_sight *sight
 {
 	struct wire_lrh lrh;
 	struct wire_grh grh;
+	struct wire_roce_headers headers;
 
 	if (!fab_is_ethernet(fab, sight->node, sight->port) ||
 	    sight->len < WIRE_LRH_BYTES + WIRE_GRH_BYTES + WIRE_BTH_BYTES ||
 	    wire_lrh_decode(sight->bytes, sight->len, &lrh) < 0 || lrh.lnh != WIRE_LNH_GRH)
 		return;
 	wire_grh_decode(sight->bytes + WIRE_LRH_BYTES, &grh);
-	fab_ethernet_mac(fab, lrh.slid, record->src_mac);
-	if (lrh.dlid < FAB_STATION_ALL)
-		fab_ethernet_mac(fab, lrh.dlid, record->dst_mac);
-	else
-		fab_ethernet_group_mac(grh.dgid.raw, record->dst_mac);
-	record->vlan_id = fab_ethernet_vlan(fab, lrh.dlid);
+	fab_frames_headers(fab, &lrh, &grh, &headers);
+	memcpy(record->src_mac, headers.src_mac, sizeof(record->src_mac));
+	memcpy(record->dst_mac, headers.dst_mac, sizeof(record->dst_mac));
+	record->vlan_id = headers.vlan_id;
 	record->is_roce = true;
 }
 

@@ -5,48 +5,19 @@
  * a shortest way, frames to all stations a spanning tree. Both are computed anew, in one piece
  * of deferred work, after links have come or gone.
  */
-#include "fabric/ethernet.h"
+#include "fabric/ethernet_private.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "fabric/fabric_private.h"
 
 #define RETRY_NS NSEC_PER_SEC
 
-/** struct added_gid - an address that a host has given to an interface */
-struct added_gid {
-	union wire_gid gid; /* zero: an entry that is free */
-	uint8_t path;
-};
-
-/** struct fab_ethernet - the stations, and the memory of the searches */
-struct fab_ethernet {
-	struct fabric *fab;
-	struct topo_plan plan;
-	struct fab_vlans vlans;
-	uint8_t lmc; /* a station has 2^lmc numbers, one for each VLAN */
-	uint16_t vlan_id[FAB_PATHS]; /* by path; behind those of the plan: what hosts have added */
-	unsigned int used_paths;     /* others have never had a way */
-	struct rt_work work;
-	struct rt_timer retry; /* there was no memory for a table */
-	unsigned int num_stations, num_hosts;
-	uint16_t before;	   /* the number of the first station, less 1 */
-	struct fab_port **station; /* [place] */
-	uint16_t *first; /* place of the first station of each adapter, by node */
-	int *host;	 /* the first adapter of each host: [number in the plan - 1] */
-	uint8_t *joined; /* [place]: bit v - 1: the station is in VLAN v */
-	struct added_gid **added; /* [place]: FAB_ROCE_ADDED, or NULL */
-	/* --- search(): by node --- */
-	uint8_t *toward; /* egress port to the root; WIRE_LFT_NO_PORT: not reached */
-	int *queue;
-};
-
 /* --- addresses --- */
 
-static const uint8_t mac_prefix[4] = {0x02, 0x73, 0x69, 0x00};
+static const uint8_t default_prefix[FAB_MAC_PREFIX_BYTES] = {0x02, 0x73, 0x69, 0x00};
 static const uint8_t link_local_prefix[8] = {0xfe, 0x80};
 static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 
@@ -55,24 +26,13 @@ bool fab_is_ethernet(const struct fabric *fab, int node, int port)
 	return fab->ethernet && fab->topo->node[node].port[port].ethernet;
 }
 
-/* the place of a station among all, from 0, is what its addresses have */
-static uint16_t number_at(const struct fab_ethernet *eth, unsigned int place)
-{
-	return (uint16_t)(eth->before + ((place + 1) << eth->lmc));
-}
-
-static unsigned int place_of(const struct fab_ethernet *eth, uint16_t number)
-{
-	return ((unsigned int)(number - eth->before) >> eth->lmc) - 1;
-}
-
 static uint16_t station_number(const struct fab_ethernet *eth, int node, int port)
 {
 	unsigned int place = eth->first[node];
 
 	for (int p = 1; p < port; p++)
 		place += eth->fab->topo->node[node].port[p].ethernet;
-	return number_at(eth, place);
+	return eth_number_at(eth, place);
 }
 
 /* the number of paths, with that of the untagged network */
@@ -94,18 +54,22 @@ static bool is_in(const struct fab_ethernet *eth, unsigned int place, unsigned i
 bool fab_ethernet_is_member(const struct fabric *fab, int node, int port, unsigned int path)
 {
 	return path < num_paths(fab->ethernet) &&
-	       is_in(fab->ethernet, place_of(fab->ethernet, station_number(fab->ethernet, node, port)), path);
+	       is_in(fab->ethernet, eth_place_of(fab->ethernet, station_number(fab->ethernet, node, port)), path);
 }
 
-static void mac_at(unsigned int place, uint8_t mac[FAB_MAC_BYTES])
+static void mac_at(const struct fab_ethernet *eth, unsigned int place, uint8_t mac[FAB_MAC_BYTES])
 {
-	memcpy(mac, mac_prefix, sizeof(mac_prefix));
-	put_be16(mac + sizeof(mac_prefix), (uint16_t)(place + 1));
+	if (place >= eth->num_stations && place - eth->num_stations < eth->outside.num) {
+		memcpy(mac, eth->outside.host[place - eth->num_stations].mac, FAB_MAC_BYTES);
+		return;
+	}
+	memcpy(mac, eth->mac_prefix, FAB_MAC_PREFIX_BYTES);
+	put_be16(mac + FAB_MAC_PREFIX_BYTES, (uint16_t)(place + 1));
 }
 
 void fab_ethernet_mac(const struct fabric *fab, uint16_t number, uint8_t mac[FAB_MAC_BYTES])
 {
-	mac_at(place_of(fab->ethernet, number), mac);
+	mac_at(fab->ethernet, eth_place_of(fab->ethernet, number), mac);
 }
 
 void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES])
@@ -114,21 +78,34 @@ void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES])
 	memcpy(mac + 2, gid + 12, 4);
 }
 
+int eth_own_place(const struct fab_ethernet *eth, const uint8_t mac[FAB_MAC_BYTES])
+{
+	unsigned int place = get_be16(mac + FAB_MAC_PREFIX_BYTES) - 1u;
+
+	return memcmp(mac, eth->mac_prefix, FAB_MAC_PREFIX_BYTES) || place >= eth->num_stations ? -1 : (int)place;
+}
+
 uint16_t fab_ethernet_find_mac(const struct fabric *fab, const uint8_t mac[FAB_MAC_BYTES])
 {
-	unsigned int place = get_be16(mac + sizeof(mac_prefix)) - 1u;
+	int place = eth_own_place(fab->ethernet, mac);
+	uint16_t outside = place < 0 ? eth_outside_find_mac(fab->ethernet, mac) : 0;
 
-	if (memcmp(mac, mac_prefix, sizeof(mac_prefix)) || place >= fab->ethernet->num_stations)
-		return FAB_STATION_ALL;
-	return number_at(fab->ethernet, place);
+	if (place >= 0)
+		return eth_number_at(fab->ethernet, (unsigned int)place);
+	return outside ? outside : FAB_STATION_ALL;
+}
+
+void fab_ethernet_set_mac_prefix(struct fabric *fab, const uint8_t prefix[FAB_MAC_PREFIX_BYTES])
+{
+	memcpy(fab->ethernet->mac_prefix, prefix, FAB_MAC_PREFIX_BYTES);
 }
 
 /* RFC 4291, appendix A */
-static void link_local_gid(unsigned int place, union wire_gid *gid)
+static void link_local_gid(const struct fab_ethernet *eth, unsigned int place, union wire_gid *gid)
 {
 	uint8_t mac[FAB_MAC_BYTES];
 
-	mac_at(place, mac);
+	mac_at(eth, place, mac);
 	memcpy(gid->raw, link_local_prefix, 8);
 	gid->raw[8] = mac[0] ^ 0x02;
 	memcpy(gid->raw + 9, mac + 1, 2);
@@ -146,7 +123,7 @@ static void gids_in_vlan(const struct fab_ethernet *eth, int node, int port, uns
 	unsigned int of_host = topo_plan_network(&eth->plan, nd->ports_before + (unsigned int)port, v);
 	struct in6_addr in6;
 
-	link_local_gid(place_of(eth, station_number(eth, node, port)), &address[0]);
+	link_local_gid(eth, eth_place_of(eth, station_number(eth, node, port)), &address[0]);
 	memcpy(address[1].raw, ipv4_prefix, sizeof(ipv4_prefix));
 	put_be32(address[1].raw + sizeof(ipv4_prefix),
 		 topo_plan_ipv4_of(&eth->plan, nd->number, of_host));
@@ -159,7 +136,7 @@ static void gids_in_vlan(const struct fab_ethernet *eth, int node, int port, uns
 						.vlan_id = v ? eth->vlans.id[v - 1] : 0};
 }
 
-static bool is_none(const union wire_gid *gid)
+bool eth_gid_is_none(const union wire_gid *gid)
 {
 	static const union wire_gid none;
 
@@ -170,7 +147,7 @@ static bool is_none(const union wire_gid *gid)
 static unsigned int gids_added(const struct fab_ethernet *eth, int node, int port,
 			       struct fab_roce_gid *gids, unsigned int room)
 {
-	const struct added_gid *added = eth->added[place_of(eth, station_number(eth, node, port))];
+	const struct eth_gid *added = eth->added[eth_place_of(eth, station_number(eth, node, port))];
 	unsigned int last = 0;
 
 	for (unsigned int i = 0; added && i < 2 * FAB_ROCE_ADDED && i < room; i++) {
@@ -178,7 +155,7 @@ static unsigned int gids_added(const struct fab_ethernet *eth, int node, int por
 						.v2 = !(i % 2),
 						.path = added[i / 2].path,
 						.vlan_id = eth->vlan_id[added[i / 2].path]};
-		if (!is_none(&added[i / 2].gid))
+		if (!eth_gid_is_none(&added[i / 2].gid))
 			last = i + 1;
 	}
 	return last;
@@ -200,7 +177,7 @@ unsigned int fab_ethernet_gids(const struct fabric *fab, int node, int port,
 }
 
 /* is it one of the entries that the port has by the plan and its MAC address? */
-static bool is_planned(const struct fab_ethernet *eth, int node, int port, const struct added_gid *a)
+static bool is_planned(const struct fab_ethernet *eth, int node, int port, const struct eth_gid *a)
 {
 	struct fab_roce_gid own[FAB_ROCE_GIDS_EACH];
 
@@ -213,19 +190,25 @@ static bool is_planned(const struct fab_ethernet *eth, int node, int port, const
 	return false;
 }
 
-static bool has_gid(const struct added_gid *list, unsigned int num, const struct added_gid *a)
+unsigned int eth_gid_find(const struct eth_gid *list, unsigned int num, const struct eth_gid *gid)
 {
-	for (unsigned int i = 0; i < num; i++)
-		if (list[i].path == a->path && !memcmp(list[i].gid.raw, a->gid.raw, sizeof(a->gid.raw)))
-			return true;
-	return false;
+	unsigned int i = 0;
+
+	while (i < num && (list[i].path != gid->path || memcmp(list[i].gid.raw, gid->gid.raw, sizeof(gid->gid.raw))))
+		i++;
+	return i;
+}
+
+static bool has_gid(const struct eth_gid *list, unsigned int num, const struct eth_gid *gid)
+{
+	return eth_gid_find(list, num, gid) < num;
 }
 
 /* Return: false: no free entry */
-static bool add_gid(struct added_gid *added, const struct added_gid *a)
+static bool add_gid(struct eth_gid *added, const struct eth_gid *a)
 {
 	for (unsigned int i = 0; i < FAB_ROCE_ADDED; i++)
-		if (is_none(&added[i].gid)) {
+		if (eth_gid_is_none(&added[i].gid)) {
 			added[i] = *a;
 			return true;
 		}
@@ -233,16 +216,16 @@ static bool add_gid(struct added_gid *added, const struct added_gid *a)
 }
 
 /* The entries of an address stay where they are. Return: true if an entry has changed */
-static bool replace_added(struct fab_ethernet *eth, int node, int port, const struct added_gid *want,
+static bool replace_added(struct fab_ethernet *eth, int node, int port, const struct eth_gid *want,
 			  unsigned int num)
 {
-	unsigned int place = place_of(eth, station_number(eth, node, port));
-	struct added_gid *added = eth->added[place];
+	unsigned int place = eth_place_of(eth, station_number(eth, node, port));
+	struct eth_gid *added = eth->added[place];
 	bool changed = false;
 
 	for (unsigned int i = 0; added && i < FAB_ROCE_ADDED; i++)
-		if (!is_none(&added[i].gid) && !has_gid(want, num, &added[i])) {
-			added[i] = (struct added_gid){.path = 0};
+		if (!eth_gid_is_none(&added[i].gid) && !has_gid(want, num, &added[i])) {
+			added[i] = (struct eth_gid){.path = 0};
 			changed = true;
 		}
 	for (unsigned int i = 0; i < num; i++) {
@@ -263,8 +246,7 @@ static bool is_used(const struct fab_ethernet *eth, unsigned int path)
 	return path <= eth->vlans.num;
 }
 
-/* Return: the path of a VLAN that has members; 0: none has, or untagged */
-static unsigned int find_vlan(const struct fab_ethernet *eth, uint16_t vlan_id)
+unsigned int eth_find_vlan(const struct fab_ethernet *eth, uint16_t vlan_id)
 {
 	for (unsigned int path = 1; path < eth->used_paths && vlan_id; path++)
 		if (eth->vlan_id[path] == vlan_id && is_used(eth, path))
@@ -275,7 +257,7 @@ static unsigned int find_vlan(const struct fab_ethernet *eth, uint16_t vlan_id)
 /* Return: the path of a VLAN, which may be a new one; 0: all paths are used, or untagged */
 static unsigned int get_vlan(struct fab_ethernet *eth, uint16_t vlan_id)
 {
-	unsigned int path = find_vlan(eth, vlan_id);
+	unsigned int path = eth_find_vlan(eth, vlan_id);
 
 	if (path || !vlan_id)
 		return path;
@@ -302,13 +284,13 @@ void fab_ethernet_set_added(struct fabric *fab, int node, int port,
 			    const struct fab_roce_address *address, unsigned int num)
 {
 	struct fab_ethernet *eth = fab->ethernet;
-	unsigned int place = place_of(eth, station_number(eth, node, port)), kept = 0;
-	struct added_gid want[FAB_ROCE_GIDS];
+	unsigned int place = eth_place_of(eth, station_number(eth, node, port)), kept = 0;
+	struct eth_gid want[FAB_ROCE_GIDS];
 	uint8_t before = eth->joined[place];
 	uint8_t stays = planned_vlans(eth, node);
 
 	for (unsigned int i = 0; i < num; i++)
-		stays |= bit_of(find_vlan(eth, address[i].vlan_id));
+		stays |= bit_of(eth_find_vlan(eth, address[i].vlan_id));
 	eth->joined[place] = stays; /* what the port has left may be another VLAN's now */
 	for (unsigned int i = 0; i < num && kept < ARRAY_SIZE(want); i++) {
 		unsigned int path = get_vlan(eth, address[i].vlan_id);
@@ -316,7 +298,7 @@ void fab_ethernet_set_added(struct fabric *fab, int node, int port,
 		if (address[i].vlan_id && !path)
 			continue;
 		eth->joined[place] |= bit_of(path);
-		want[kept++] = (struct added_gid){.gid = address[i].gid, .path = (uint8_t)path};
+		want[kept++] = (struct eth_gid){.gid = address[i].gid, .path = (uint8_t)path};
 	}
 	if (replace_added(eth, node, port, want, kept))
 		fab_changed(&fab->node[node].port[port], AG_CHANGED_GIDS);
@@ -381,21 +363,21 @@ static uint16_t local_station(const struct fab_ethernet *eth, const union wire_g
 	unsigned int place = get_be16(gid->raw + 14) - 1u;
 	union wire_gid local;
 
-	link_local_gid(place, &local);
+	link_local_gid(eth, place, &local);
 	return place < eth->num_stations && !memcmp(&local, gid, sizeof(local)) &&
 			       is_in(eth, place, path) ?
-		       (uint16_t)(number_at(eth, place) + path) : 0;
+		       (uint16_t)(eth_number_at(eth, place) + path) : 0;
 }
 
 /* who has it beside the addresses of the plan */
 static uint16_t added_station(const struct fab_ethernet *eth, const union wire_gid *gid,
 			      unsigned int path)
 {
-	const struct added_gid wanted = {.gid = *gid, .path = (uint8_t)path};
+	const struct eth_gid wanted = {.gid = *gid, .path = (uint8_t)path};
 
 	for (unsigned int place = 0; place < eth->num_stations; place++)
 		if (eth->added[place] && has_gid(eth->added[place], FAB_ROCE_ADDED, &wanted))
-			return (uint16_t)(number_at(eth, place) + path);
+			return (uint16_t)(eth_number_at(eth, place) + path);
 	return 0;
 }
 
@@ -416,6 +398,13 @@ static uint16_t station_by_plan(const struct fab_ethernet *eth, const union wire
 	return 0;
 }
 
+uint16_t eth_own_station(const struct fab_ethernet *eth, const union wire_gid *gid, unsigned int path)
+{
+	uint16_t number = station_by_plan(eth, gid, path);
+
+	return number || eth_gid_is_none(gid) ? number : added_station(eth, gid, path);
+}
+
 uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid,
 			       unsigned int path)
 {
@@ -423,24 +412,32 @@ uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *g
 
 	if (gid->raw[0] == 0xff)
 		return (uint16_t)(FAB_STATION_ALL + path);
-	number = station_by_plan(fab->ethernet, gid, path);
-	return number || is_none(gid) ? number : added_station(fab->ethernet, gid, path);
+	number = eth_own_station(fab->ethernet, gid, path);
+	return number || eth_gid_is_none(gid) ? number : eth_outside_find_gid(fab->ethernet, gid, path);
+}
+
+bool fab_ethernet_find_outside(const struct fabric *fab, const union wire_gid *gid, unsigned int *path)
+{
+	for (*path = 0; fab->ethernet && *path < fab->ethernet->used_paths; (*path)++)
+		if (eth_outside_find_gid(fab->ethernet, gid, *path))
+			return true;
+	return false;
 }
 
 bool fab_ethernet_find_port(const struct fabric *fab, const union wire_gid *gid, int *node,
 			    unsigned int *port, unsigned int *path)
 {
 	const struct fab_port *station;
-	uint16_t number = fab->ethernet ? fab_ethernet_find_gid(fab, gid, 0) : 0;
+	uint16_t number = fab->ethernet ? eth_own_station(fab->ethernet, gid, 0) : 0;
 
 	*path = 0;
 	for (unsigned int v = 1; fab->ethernet && !number && v < fab->ethernet->used_paths; v++) {
 		number = added_station(fab->ethernet, gid, v);
 		*path = v;
 	}
-	if (!number || number == FAB_STATION_ALL)
+	if (!number)
 		return false;
-	station = fab->ethernet->station[place_of(fab->ethernet, number)];
+	station = fab->ethernet->station[eth_place_of(fab->ethernet, number)];
 	*node = station->node;
 	*port = station->num;
 	return true;
@@ -483,7 +480,7 @@ static void settle_ports(struct fab_ethernet *eth)
 		for (unsigned int p = 1; p <= fab->node[n].ag->num_ports; p++)
 			if (fab_is_ethernet(fab, n, (int)p) &&
 			    settle_port(&fab->node[n].ag->port[p],
-					is_switch ? 0 : number_at(eth, place++), eth->lmc))
+					is_switch ? 0 : eth_number_at(eth, place++), eth->lmc))
 				fab_changed(&fab->node[n].port[p],
 					    AG_CHANGED_ATTRIBUTES | AG_CHANGED_GIDS);
 	}
@@ -550,6 +547,29 @@ static int route_station(struct fab_ethernet *eth, uint16_t number, const struct
 	return ret;
 }
 
+/* the switch that a host outside is reached by; NULL */
+static const struct fab_port *edge_of(const struct eth_host *host)
+{
+	const struct fab_port *near = host->near, *peer = near ? fab_peer(near) : NULL;
+
+	return peer && fab_is_outlet(peer) && fab_is_switch(near) && fab_ag_port(near)->state == WIRE_PORT_ACTIVE ?
+		       near : NULL;
+}
+
+/* A host outside is reached in all VLANs. Return: 0; -ENOMEM */
+static int route_host(struct fab_ethernet *eth, unsigned int host)
+{
+	const struct fab_port *edge = edge_of(&eth->outside.host[host]);
+	int ret = 0;
+
+	forget_search(eth);
+	if (edge)
+		search(eth, edge->node);
+	for (unsigned int v = 0; v < eth->used_paths && !ret; v++)
+		ret = route_station(eth, (uint16_t)(eth_number_at(eth, eth->num_stations + host) + v), edge);
+	return ret;
+}
+
 /* one search serves the stations of a switch, most of which follow each other */
 static int route_stations(struct fab_ethernet *eth)
 {
@@ -564,9 +584,11 @@ static int route_stations(struct fab_ethernet *eth)
 			searched = edge->node;
 		}
 		for (unsigned int v = 0; v < eth->used_paths && !ret; v++)
-			ret = route_station(eth, (uint16_t)(number_at(eth, i) + v),
+			ret = route_station(eth, (uint16_t)(eth_number_at(eth, i) + v),
 					    is_in(eth, i, v) ? edge : NULL);
 	}
+	for (unsigned int i = 0; i < eth->outside.num && !ret; i++)
+		ret = route_host(eth, i);
 	return ret;
 }
 
@@ -577,6 +599,8 @@ static bool spreads(const struct fab_ethernet *eth, const struct fab_port *port,
 
 	if (!peer || fab_ag_port(port)->state != WIRE_PORT_ACTIVE)
 		return false;
+	if (fab_is_outlet(peer)) /* hosts there may be in any VLAN */
+		return true;
 	if (!fab_is_switch(peer))
 		return fab_ethernet_is_member(eth->fab, peer->node, peer->num, v);
 	return eth->toward[port->node] == port->num ||
@@ -610,6 +634,21 @@ static void try_again(struct rt_timer *timer)
 	rt_work_queue(timer->rt, &container_of(timer, struct fab_ethernet, retry)->work);
 }
 
+static void tell_switches(struct fab_ethernet *eth)
+{
+	for (int n = 0; n < eth->fab->num_nodes; n++)
+		if (is_ethernet_switch(eth->fab, n))
+			fab_routes_changed(&eth->fab->node[n]);
+}
+
+void eth_route_host(struct fab_ethernet *eth, unsigned int host, bool was_used)
+{
+	if (route_host(eth, host))
+		rt_timer_arm(&eth->retry, mono_add(rt_now(eth->fab->rt), RETRY_NS));
+	if (was_used)
+		tell_switches(eth);
+}
+
 static void learn(struct rt_work *work)
 {
 	struct fab_ethernet *eth = container_of(work, struct fab_ethernet, work);
@@ -617,9 +656,13 @@ static void learn(struct rt_work *work)
 	settle_ports(eth);
 	if (route_stations(eth) || spread_to_all(eth))
 		rt_timer_arm(&eth->retry, mono_add(rt_now(eth->fab->rt), RETRY_NS));
-	for (int n = 0; n < eth->fab->num_nodes; n++)
-		if (is_ethernet_switch(eth->fab, n))
-			fab_routes_changed(&eth->fab->node[n]);
+	tell_switches(eth);
+}
+
+void fab_ethernet_outlet_gone(const struct fab_port *near)
+{
+	if (near->fab->ethernet)
+		eth_outside_forget(near->fab->ethernet, near);
 }
 
 void fab_ethernet_link_changed(struct fabric *fab)
@@ -715,9 +758,11 @@ int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan,
 	eth->used_paths = 1;
 	if (vlans)
 		set_vlans(eth, vlans);
+	memcpy(eth->mac_prefix, default_prefix, sizeof(eth->mac_prefix));
 	rt_work_init(&eth->work, learn);
 	rt_timer_init(fab->rt, &eth->retry, try_again);
-	if (alloc_stations(eth, stations)) {
+	if (alloc_stations(eth, stations) ||
+	    eth_outside_init(eth, (((unsigned int)WIRE_LID_MULTICAST - before) >> lmc) - 1 - stations)) {
 		fab_ethernet_free(fab);
 		return -ENOMEM;
 	}
@@ -737,6 +782,7 @@ void fab_ethernet_free(struct fabric *fab)
 	for (unsigned int i = 0; eth->added && i < eth->num_stations; i++)
 		rt_free(eth->added[i]);
 	rt_free(eth->added);
+	eth_outside_free(eth);
 	rt_free(eth->joined);
 	rt_free(eth->station);
 	rt_free(eth->first);

@@ -29,6 +29,10 @@
  * other, as a port of InfiniBand has by its LMC. Which one a packet goes to the sender's entry
  * of the GID table says, and the switches have ways to the numbers of members alone. The VLANs of
  * the plan (vlan.h) come first; further ones are those in which a port's host has an address.
+ *
+ * Hosts behind a cable that leaves the fabric (outlet.h) are stations as well. They become so by the first
+ * frame that arrives from them (outside.c): their numbers follow those of the fabric's own, their MAC address
+ * and their GIDs are what their frames say.
  */
 #ifndef SOFTIB_FABRIC_ETHERNET_H
 #define SOFTIB_FABRIC_ETHERNET_H
@@ -40,6 +44,7 @@
 struct fabric;
 
 #define FAB_MAC_BYTES	6
+#define FAB_MAC_PREFIX_BYTES 4
 #define FAB_STATION_ALL WIRE_LID_MULTICAST
 #define FAB_STATION_MIXED 0x8000
 #define FAB_ROCE_GIDS_EACH 6 /* of the port, and of each of its VLANs */
@@ -71,6 +76,9 @@ struct fab_roce_address {
  */
 int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan,
 		       const struct fab_vlans *vlans);
+/** fab_ethernet_set_mac_prefix() - replace the first bytes of the stations' MAC addresses, before anybody has asked for
+ *  one. Fabrics that cables join need prefixes of their own */
+void fab_ethernet_set_mac_prefix(struct fabric *fab, const uint8_t prefix[FAB_MAC_PREFIX_BYTES]);
 /** fab_is_ethernet() - is the link layer of this port Ethernet? Port 0 is a switch's own */
 bool fab_is_ethernet(const struct fabric *fab, int node, int port);
 
@@ -99,6 +107,9 @@ uint16_t fab_ethernet_mtu(const struct fabric *fab, int node, int port);
  *  @path: set to the number of the VLAN. Return: false: nobody's */
 bool fab_ethernet_find_port(const struct fabric *fab, const union wire_gid *gid, int *node,
 			    unsigned int *port, unsigned int *path);
+/** fab_ethernet_find_outside() - has a host outside of the fabric this GID?
+ *  @path: set to the number of the VLAN */
+bool fab_ethernet_find_outside(const struct fabric *fab, const union wire_gid *gid, unsigned int *path);
 /** fab_ethernet_is_member() - is a CA's port of Ethernet in the VLAN @path? All are in path 0 */
 bool fab_ethernet_is_member(const struct fabric *fab, int node, int port, unsigned int path);
 /** fab_ethernet_find_mac() - Return: the station with this MAC address; FAB_STATION_ALL for

@@ -15,7 +15,7 @@
  *   delay.c    packets that are delayed, or wait for room
  *   outage.c   links, switches and adapters that rules take down
  *   agents.c   MADs for the nodes' own agents, their answers, traps
- *   ethernet.c stations and switches of a fabric without subnet manager
+ *   ethernet.c stations and switches of a fabric without subnet manager; ethernet_private.h has its parts
  */
 #ifndef SOFTIB_FABRIC_PRIVATE_H
 #define SOFTIB_FABRIC_PRIVATE_H
@@ -254,6 +254,8 @@ struct fab_port *fab_port_of(const struct fabric *fab, int node, int port);
 /** fab_ethernet_link_changed() - a link came or went: if it is Ethernet's, its ports and the
  *  switches adapt themselves */
 void fab_ethernet_link_changed(struct fabric *fab);
+/** fab_ethernet_outlet_gone() - the cable at @near, which left the fabric, was removed */
+void fab_ethernet_outlet_gone(const struct fab_port *near);
 void fab_ethernet_free(struct fabric *fab);
 
 /* --- link.c --- */

@@ -99,8 +99,6 @@ int fab_outlet_create(struct fabric *fab, int index, int num, const struct fab_o
 		return -ENOENT;
 	if (near->peer_node >= 0)
 		return -EBUSY;
-	if (fab->ethernet && fab->topo->node[index].port[num].ethernet)
-		return -EOPNOTSUPP;
 	if (!node)
 		return -ENOSPC;
 	outlet = rt_zalloc(sizeof(*outlet));
@@ -131,6 +129,7 @@ void fab_outlet_destroy(struct fab_outlet *outlet)
 	near->peer_node = -1;
 	near->plugged = near->cut = false;
 	fab_routes_changed(fab_node_of(near));
+	fab_ethernet_outlet_gone(near);
 	rt_free(node->ag);
 	rt_free(outlet->seldom);
 	*node = (struct fab_node){0};

@@ -53,7 +53,7 @@ struct fab_outlet_ops {
  * @ops: copied
  * The link stays down until fab_outlet_far_link() says that the far end is there.
  * Return: 0 and *@outlet, which fab_outlet_destroy() ends, at the latest before fab_destroy(); -ENOENT no such port;
- * -EBUSY it has a cable; -EOPNOTSUPP a port of Ethernet; -ENOSPC FAB_OUTLETS_MAX; -ENOMEM
+ * -EBUSY it has a cable; -ENOSPC FAB_OUTLETS_MAX; -ENOMEM
  */
 int fab_outlet_create(struct fabric *fab, int node, int port, const struct fab_outlet_ops *ops, void *ctx,
 		      struct fab_outlet **outlet);
