@@ -135,13 +135,9 @@ static size_t rdma_frame(const struct fab_frames *f, const struct fab_packet *pk
 	const size_t at = WIRE_LRH_BYTES + WIRE_GRH_BYTES;
 	const struct wire_grh grh = fab_packet_grh(pkt);
 	struct wire_roce_headers headers;
-	size_t n;
 
 	fab_frames_headers(f->fab, &pkt->lrh, &grh, &headers);
-	n = wire_roce_encode(&headers, pkt->bytes + at, pkt->len - at, frame);
-	if (pkt->wrong_crcs & FAB_WRONG_ICRC)
-		frame[n - 1] ^= 0xff;
-	return n;
+	return wire_roce_encode(&headers, pkt->bytes + at, pkt->len - at, frame);
 }
 
 size_t fab_frames_leave(struct fab_frames *f, const struct fab_packet *pkt, uint8_t *frame)
