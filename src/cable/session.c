@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The protocol of a cable: session.h has the messages. */
-#include "cable/session.h"
+#include "cable/session_private.h"
 
 #include <errno.h>
 #include <sodium/crypto_auth_hmacsha256.h>
@@ -35,25 +35,29 @@ void cable_key_of(const void *secret, size_t len, uint8_t key[CABLE_KEY_BYTES])
 
 /* --- writing --- */
 
-static size_t tx_room(const struct cable_session *s)
+size_t cable_tx_room(const struct cable_session *s)
 {
 	return TX_BYTES - (s->tx_end - s->tx_begin);
+}
+
+uint8_t *cable_tx_reserve(struct cable_session *s, size_t len)
+{
+	if (TX_BYTES - s->tx_end < len) {
+		memmove(s->tx, s->tx + s->tx_begin, s->tx_end - s->tx_begin);
+		s->tx_end -= s->tx_begin;
+		s->tx_begin = 0;
+	}
+	s->tx_end += len;
+	return s->tx + s->tx_end - len;
 }
 
 /* Return: where the body of a new message is to be written, of which there has to be room */
 static uint8_t *put_message(struct cable_session *s, enum cable_message type, size_t body)
 {
-	uint8_t *at;
+	uint8_t *at = cable_tx_reserve(s, HEADER_BYTES + body);
 
-	if (TX_BYTES - s->tx_end < HEADER_BYTES + body) {
-		memmove(s->tx, s->tx + s->tx_begin, s->tx_end - s->tx_begin);
-		s->tx_end -= s->tx_begin;
-		s->tx_begin = 0;
-	}
-	at = s->tx + s->tx_end;
 	put_be32(at, (uint32_t)(1 + body));
 	at[4] = (uint8_t)type;
-	s->tx_end += HEADER_BYTES + body;
 	return at + HEADER_BYTES;
 }
 
@@ -105,7 +109,7 @@ static void put_credit(struct cable_session *s)
 /* Messages about a state are written when there is room, with the state at that time. */
 static void put_due(struct cable_session *s)
 {
-	if (s->state != CABLE_OPEN || tx_room(s) < 64)
+	if (s->state != CABLE_OPEN || cable_tx_room(s) < 64)
 		return;
 	if (s->link_due)
 		put_link(s);
@@ -115,7 +119,8 @@ static void put_due(struct cable_session *s)
 
 const uint8_t *cable_session_output(struct cable_session *s, size_t *len)
 {
-	put_due(s);
+	if (s->protocol->due)
+		s->protocol->due(s);
 	*len = s->tx_end - s->tx_begin;
 	return s->tx + s->tx_begin;
 }
@@ -127,14 +132,14 @@ void cable_session_written(struct cable_session *s, size_t len)
 		s->tx_begin = s->tx_end = 0;
 }
 
-int cable_session_send(struct cable_session *s, const struct fab_packet *pkt)
+static int send_packet(struct cable_session *s, const struct fab_packet *pkt)
 {
 	const bool vl15 = pkt->lrh.vl == WIRE_VL_MANAGEMENT;
 	uint8_t *body;
 
 	if (s->state != CABLE_OPEN)
 		return -ENOTCONN;
-	if (tx_room(s) < HEADER_BYTES + 1 + pkt->len + (vl15 ? 0 : TX_BYTES - TX_DATA_BYTES) ||
+	if (cable_tx_room(s) < HEADER_BYTES + 1 + pkt->len + (vl15 ? 0 : TX_BYTES - TX_DATA_BYTES) ||
 	    (!vl15 && s->sent + pkt->len > s->may_send)) {
 		s->waits++;
 		return -EAGAIN;
@@ -148,7 +153,7 @@ int cable_session_send(struct cable_session *s, const struct fab_packet *pkt)
 	return 0;
 }
 
-void cable_session_link(struct cable_session *s, const struct fab_outlet_link *link)
+static void send_link(struct cable_session *s, const struct fab_outlet_link *link)
 {
 	if (fab_outlet_links_equal(&s->link, link))
 		return;
@@ -163,9 +168,14 @@ void cable_session_consumed(struct cable_session *s, size_t bytes)
 	s->credit_due |= s->consumed + CABLE_WINDOW - s->granted >= CREDIT_STEP;
 }
 
+bool cable_session_is_full(const struct cable_session *s)
+{
+	return s->config.frames && s->received - s->consumed > CABLE_WINDOW;
+}
+
 /* --- reading --- */
 
-static ssize_t broken(struct cable_session *s, const char *why)
+ssize_t cable_session_break(struct cable_session *s, const char *why)
 {
 	s->state = CABLE_BROKEN;
 	s->error = why;
@@ -193,16 +203,16 @@ static ssize_t take_hello(struct cable_session *s, const uint8_t *body, size_t l
 	struct hello hello;
 
 	if (len < sizeof(hello) || len - sizeof(hello) >= CABLE_NAME_BYTES || memcmp(body, magic, sizeof(magic)))
-		return broken(s, "the other side is no softibd, or one of another version");
+		return cable_session_break(s, "the other side is no softibd, or one of another version");
 	memcpy(&hello, body, sizeof(hello));
 	memcpy(s->far_nonce, hello.nonce, sizeof(s->far_nonce));
 	s->far = (struct cable_identity){.instance = get_be64(hello.instance), .guid = get_be64(hello.guid)};
 	take_name(s, body + sizeof(hello), len - sizeof(hello));
 	if (hello.has_key != (s->config.key != NULL))
-		return broken(s, s->config.key ? "the other side has no key; give it this one by --key" :
+		return cable_session_break(s, s->config.key ? "the other side has no key; give it this one by --key" :
 						 "the other side has a key; give it here by --key, too");
 	if (s->far.guid == own->guid && s->far.instance != own->instance)
-		return broken(s, "both fabrics have the same GUIDs, because they have the same name; "
+		return cable_session_break(s, "both fabrics have the same GUIDs, because they have the same name; "
 				 "start one of them by another name");
 	if (!s->config.key)
 		return open_session(s);
@@ -217,7 +227,7 @@ static ssize_t take_proof(struct cable_session *s, const uint8_t *body, size_t l
 
 	prove(s, !s->config.listens, proof);
 	if (len != sizeof(proof) || sodium_memcmp(body, proof, sizeof(proof)))
-		return broken(s, "the other side has another key");
+		return cable_session_break(s, "the other side has another key");
 	return open_session(s);
 }
 
@@ -226,7 +236,7 @@ static ssize_t take_link(struct cable_session *s, const uint8_t *body, size_t le
 	struct fab_outlet_link link = {0};
 
 	if (len != 5 || body[0] > 1)
-		return broken(s, "the other side sent a LINK that is none");
+		return cable_session_break(s, "the other side sent a LINK that is none");
 	link.plugged = body[0];
 	link.phys_request = body[1];
 	link.width_enabled = body[2];
@@ -240,7 +250,7 @@ static ssize_t take_credit(struct cable_session *s, const uint8_t *body, size_t 
 	const uint64_t limit = len == 8 ? get_be64(body) : 0;
 
 	if (len != 8 || limit < s->may_send || limit < s->sent || limit > s->sent + CABLE_WINDOW)
-		return broken(s, "the other side sent a CREDIT that is none");
+		return cable_session_break(s, "the other side sent a CREDIT that is none");
 	s->may_send = limit;
 	return 0;
 }
@@ -250,12 +260,12 @@ static ssize_t take_packet(struct cable_session *s, const uint8_t *body, size_t 
 	struct fab_packet pkt;
 
 	if (len < 1 || fab_packet_decode(&pkt, body + 1, len - 1))
-		return broken(s, "the other side sent a packet that is none");
+		return cable_session_break(s, "the other side sent a packet that is none");
 	pkt.hops = body[0];
 	if (pkt.lrh.vl != WIRE_VL_MANAGEMENT)
 		s->received += pkt.len;
 	if (s->received > s->granted)
-		return broken(s, "the other side sent more than it had credits for");
+		return cable_session_break(s, "the other side sent more than it had credits for");
 	s->packets_received++;
 	s->config.ops->packet(s->config.ctx, &pkt);
 	return 0;
@@ -276,13 +286,13 @@ static ssize_t take(struct cable_session *s, uint8_t type, const uint8_t *body, 
 	};
 
 	if (type >= ARRAY_SIZE(takes) || !takes[type].fn || takes[type].state != s->state)
-		return broken(s, s->state == CABLE_EXPECTS_HELLO ?
+		return cable_session_break(s, s->state == CABLE_EXPECTS_HELLO ?
 					 "the other side is no softibd, or one of another version" :
 					 "the other side sent a message that does not belong there");
 	return takes[type].fn(s, body, len);
 }
 
-ssize_t cable_session_input(struct cable_session *s, const uint8_t *bytes, size_t len)
+static ssize_t take_messages(struct cable_session *s, const uint8_t *bytes, size_t len)
 {
 	size_t at = 0;
 
@@ -290,7 +300,7 @@ ssize_t cable_session_input(struct cable_session *s, const uint8_t *bytes, size_
 		const uint32_t n = get_be32(bytes + at);
 
 		if (n < 1 || n > CABLE_MESSAGE_MAX - 4)
-			return broken(s, "the other side is no softibd, or one of another version");
+			return cable_session_break(s, "the other side is no softibd, or one of another version");
 		if (len - at < 4 + n)
 			break;
 		if (take(s, bytes[at + 4], bytes + at + HEADER_BYTES, n - 1) < 0)
@@ -300,18 +310,45 @@ ssize_t cable_session_input(struct cable_session *s, const uint8_t *bytes, size_
 	return s->state == CABLE_BROKEN ? -EPROTO : (ssize_t)at;
 }
 
+static const struct cable_protocol softibd = {
+	.input = take_messages, .send = send_packet, .link = send_link, .due = put_due};
+
+/* --- either protocol --- */
+
+ssize_t cable_session_input(struct cable_session *s, const uint8_t *bytes, size_t len)
+{
+	return s->protocol->input(s, bytes, len);
+}
+
+int cable_session_send(struct cable_session *s, const struct fab_packet *pkt)
+{
+	return s->protocol->send(s, pkt);
+}
+
+void cable_session_link(struct cable_session *s, const struct fab_outlet_link *link)
+{
+	s->protocol->link(s, link);
+}
+
 /* --- begin and end --- */
 
 int cable_session_init(struct cable_session *s, const struct cable_config *config)
 {
-	*s = (struct cable_session){.config = *config};
+	*s = (struct cable_session){.config = *config, .protocol = config->frames ? &cable_frames : &softibd};
 	s->tx = rt_alloc(TX_BYTES);
 	if (!s->tx)
 		return -ENOMEM;
 	if (config->key)
 		memcpy(s->key, config->key, sizeof(s->key));
-	put_hello(s);
+	if (!config->frames)
+		put_hello(s);
 	return 0;
+}
+
+void cable_session_start(struct cable_session *s)
+{
+	if (s->config.frames)
+		open_session(s);
 }
 
 void cable_session_exit(struct cable_session *s)

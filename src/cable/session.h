@@ -17,12 +17,17 @@
  * there is room for it at the other end, and VL15 needs none. They are counted in bytes, and are as many as the
  * far side can keep for destinations that have no room.
  *
+ * A cable of Ethernet speaks another protocol (frames.c), which its other side chooses: QEMU (-netdev stream), passt, or another
+ * softibd. A message is the length of a frame (4 bytes, big-endian) and the frame, without FCS. There is nothing before
+ * the first frame, no key, and no credits: a side that has no room does not read.
+ *
  * Both sides prove that they have the same key, before anything else is believed. What follows is neither
  * encrypted nor signed.
  */
 #ifndef SOFTIB_CABLE_SESSION_H
 #define SOFTIB_CABLE_SESSION_H
 
+#include "fabric/frames.h"
 #include "fabric/outlet.h"
 
 #define CABLE_KEY_BYTES	   32
@@ -60,11 +65,13 @@ struct cable_config {
 	struct cable_identity own;
 	bool listens;	    /* the role: exactly one side does */
 	const uint8_t *key; /* CABLE_KEY_BYTES, copied; NULL: none */
+	struct fab_frames *frames; /* of a cable of Ethernet; NULL: the other side is a softibd's port of InfiniBand */
 	uint8_t nonce[CABLE_NONCE_BYTES];
 };
 
 struct cable_session {
 	struct cable_config config;
+	const struct cable_protocol *protocol;
 	uint8_t key[CABLE_KEY_BYTES];
 	enum cable_state state;
 	const char *error; /* of CABLE_BROKEN: a sentence for the user */
@@ -86,6 +93,8 @@ struct cable_session {
  *  @config: copied
  *  Return: 0; -ENOMEM */
 int cable_session_init(struct cable_session *s, const struct cable_config *config);
+/** cable_session_start() - the connection is made */
+void cable_session_start(struct cable_session *s);
 void cable_session_exit(struct cable_session *s);
 
 /** cable_session_input() - bytes have arrived
@@ -104,6 +113,9 @@ int cable_session_send(struct cable_session *s, const struct fab_packet *pkt);
 void cable_session_link(struct cable_session *s, const struct fab_outlet_link *link);
 /** cable_session_consumed() - a data packet of @bytes was delivered, or dropped */
 void cable_session_consumed(struct cable_session *s, size_t bytes);
+/** cable_session_is_full() - so much waits for cable_session_consumed() that nothing more is to be read. Only on Ethernet:
+ *  others have credits */
+bool cable_session_is_full(const struct cable_session *s);
 
 /** cable_key_of() - the key that the contents of a key file stand for */
 void cable_key_of(const void *secret, size_t len, uint8_t key[CABLE_KEY_BYTES]);

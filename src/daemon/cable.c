@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cable/held.h"
+#include "fabric/ethernet.h"
 #include "rdma/rdma_cm.h"
 #include "runtime/posix/log.h"
 #include "runtime/posix/rt_posix.h"
@@ -57,8 +58,9 @@ struct cable {
 	struct list_head node; /* cables.list */
 	struct cables *all;
 	int index, port; /* of the fabric */
-	bool listens, has_key;
+	bool listens, has_key, is_ethernet;
 	uint8_t key[CABLE_KEY_BYTES];
+	struct fab_frames frames; /* of Ethernet */
 	char *address;
 	union address addr;
 	socklen_t addr_len;
@@ -163,7 +165,7 @@ static void flush(struct connection *conn)
 			break;
 		cable_session_written(&conn->session, (size_t)n);
 	}
-	rt_io_watch(&conn->io, true, len > 0);
+	rt_io_watch(&conn->io, !cable_session_is_full(&conn->session), len > 0);
 }
 
 static void flush_work(struct rt_work *work)
@@ -207,7 +209,7 @@ static void session_opened(void *ctx)
 	struct cable *cable = conn->cable;
 	struct fab_outlet_link link = fab_outlet_own_link(cable->outlet);
 
-	if (cable->active) /* the other side has begun anew, and the old connection does not know it yet */
+	if (cable->active && cable->active != conn) /* the other side has begun anew, and the old connection does not know it yet */
 		end_connection(cable->active);
 	cable->active = conn;
 	cable->error[0] = '\0';
@@ -307,10 +309,11 @@ static bool is_alive(const struct cable *cable, const struct connection *conn)
 
 static int begin_session(struct connection *conn)
 {
-	const struct cable *cable = conn->cable;
+	struct cable *cable = conn->cable;
 	const struct topology *topo = fab_topology(cable->all->fab);
 	struct cable_config config = {
 		.ops = &session_ops, .ctx = conn, .listens = cable->listens, .key = cable->has_key ? cable->key : NULL,
+		.frames = cable->is_ethernet ? &cable->frames : NULL,
 		.own = {.instance = cable->all->instance, .guid = topo->node[0].guid},
 	};
 
@@ -330,6 +333,17 @@ static bool is_ours(const struct cable *cable, int fd)
 	       (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid());
 }
 
+static const char *by_key(const struct cable *cable)
+{
+	return cable->is_ethernet ? "" : "; with --key he may";
+}
+
+static void start(struct connection *conn)
+{
+	cable_session_start(&conn->session);
+	flush(conn);
+}
+
 static void connected(struct connection *conn)
 {
 	int error = 0;
@@ -339,10 +353,10 @@ static void connected(struct connection *conn)
 	if (error) {
 		fail(conn, "%s", strerror(error));
 	} else if (!is_ours(conn->cable, conn->fd)) {
-		fail(conn, "another user listens there; with --key he may");
+		fail(conn, "another user listens there%s", by_key(conn->cable));
 	} else {
 		conn->connecting = false;
-		flush(conn);
+		start(conn);
 	}
 }
 
@@ -358,7 +372,7 @@ static void ready(struct rt_io *io, bool readable, bool writable)
 	}
 	if (writable)
 		flush(conn);
-	while (readable && n++ < READS_PER_TURN && read_once(conn))
+	while (readable && n++ < READS_PER_TURN && !cable_session_is_full(&conn->session) && read_once(conn))
 		if (!is_alive(cable, conn))
 			return;
 }
@@ -408,7 +422,7 @@ static int begin_connection(struct cable *cable, int fd, bool connecting)
 	if (connecting)
 		rt_io_watch(&conn->io, false, true);
 	else
-		flush(conn);
+		start(conn);
 	return 0;
 }
 
@@ -476,12 +490,17 @@ static void arrives(struct rt_io *io, bool readable, bool writable)
 	}
 	if (fd < 0)
 		return;
+	if (cable->is_ethernet && cable->active) {
+		snprintf(cable->error, sizeof(cable->error), "a second program tried to connect; it needs a cable of its own");
+		close(fd);
+		return;
+	}
 	if (is_ours(cable, fd)) {
 		make_room(cable);
 		begin_connection(cable, fd, false);
 		return;
 	}
-	snprintf(cable->error, sizeof(cable->error), "another user tried to connect; with --key he may");
+	snprintf(cable->error, sizeof(cable->error), "another user tried to connect%s", by_key(cable));
 	close(fd);
 }
 
@@ -619,6 +638,8 @@ static struct cable *make_cable(struct cables *cables, const struct cable_reques
 	cable->listens = req->listens;
 	cable->listener = -1;
 	cable->has_key = req->key != NULL;
+	cable->is_ethernet = fab_is_ethernet(cables->fab, req->node, req->port);
+	cable->frames = (struct fab_frames){.fab = cables->fab, .node = req->node, .port = req->port};
 	if (req->key)
 		memcpy(cable->key, req->key, sizeof(cable->key));
 	cable->address = strdup(req->address);
@@ -644,7 +665,6 @@ static int explain_port(int error, const struct cable_request *req, char *err)
 	} texts[] = {
 		{-EBUSY, "this port has a cable; 'softib topo' shows those that are free"},
 		{-ENOENT, "there is no such port"},
-		{-EOPNOTSUPP, "cables to other fabrics are for ports of InfiniBand"},
 		{-ENOSPC, "the fabric has as many cables that leave it as it can have; remove one"},
 	};
 
@@ -654,6 +674,29 @@ static int explain_port(int error, const struct cable_request *req, char *err)
 			return error;
 		}
 	return explain(error, req, err);
+}
+
+static bool is_loopback(const union address *addr)
+{
+	return addr->sa.sa_family == AF_INET ? ntohl(addr->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET :
+					       IN6_IS_ADDR_LOOPBACK(&addr->in6.sin6_addr);
+}
+
+/* Who connects by TCP has to show who he is, which programs with frames of Ethernet cannot. */
+static bool is_allowed(const struct cables *cables, const struct cable_request *req, const union address *addr, char *err)
+{
+	const bool is_tcp = addr->sa.sa_family != AF_UNIX, ethernet = fab_is_ethernet(cables->fab, req->node, req->port);
+
+	if (ethernet && req->key)
+		snprintf(err, CABLE_ERROR_BYTES, "the frames of a cable of Ethernet know no key; leave --key out");
+	else if (ethernet && is_tcp && req->listens && !is_loopback(addr))
+		snprintf(err, CABLE_ERROR_BYTES, "a cable of Ethernet knows no key, and listens only at a Unix socket or at "
+						 "an address of this host itself, such as 127.0.0.1");
+	else if (!ethernet && is_tcp && !req->key)
+		snprintf(err, CABLE_ERROR_BYTES, "a cable by TCP needs a key that both sides have: --key FILE");
+	else
+		return true;
+	return false;
 }
 
 int cables_add(struct cables *cables, const struct cable_request *req, char err[CABLE_ERROR_BYTES])
@@ -668,10 +711,8 @@ int cables_add(struct cables *cables, const struct cable_request *req, char err[
 						 "Unix socket", req->address);
 		return -EINVAL;
 	}
-	if (addr.sa.sa_family != AF_UNIX && !req->key) {
-		snprintf(err, CABLE_ERROR_BYTES, "a cable by TCP needs a key that both sides have: --key FILE");
+	if (!is_allowed(cables, req, &addr, err))
 		return -EINVAL;
-	}
 	cable = make_cable(cables, req);
 	if (!cable)
 		return explain(-ENOMEM, req, err);
@@ -688,7 +729,8 @@ int cables_add(struct cables *cables, const struct cable_request *req, char err[
 		free_cable(cable);
 		return explain(ret, req, err);
 	}
-	rdma_cm_publish(cables->rt, true);
+	if (!cable->is_ethernet)
+		rdma_cm_publish(cables->rt, true);
 	if (!req->listens)
 		try_connect(cable);
 	return 0;
@@ -717,7 +759,10 @@ static void fill_status(const struct cable *cable, struct cable_status *status)
 	status->has_key = cable->has_key;
 	status->address = cable->address;
 	status->connected = s != NULL;
-	status->far = s ? s->far.name : "";
+	status->far = !s ? "" : cable->is_ethernet ? "a program with Ethernet" : s->far.name;
+	status->is_ethernet = cable->is_ethernet;
+	status->malformed = cable->frames.malformed + cable->frames.wrong_length;
+	status->spoofed = cable->frames.spoofed;
 	status->error = cable->error;
 	status->discarded = cable->discarded;
 	if (!s)

@@ -25,7 +25,7 @@ struct cable_request {
 /** struct cable_status - for those who ask */
 struct cable_status {
 	int node, port;
-	bool listens, has_key;
+	bool listens, has_key, is_ethernet;
 	const char *address;
 	bool connected;
 	const char *far;   /* the name of the port at the other end, as that says itself; "": not connected */
@@ -33,6 +33,7 @@ struct cable_status {
 	uint64_t packets_sent, packets_received, bytes_sent, bytes_received; /* of all connections; bytes of data packets */
 	uint64_t waits;	     /* times that a packet had to wait for credits or for the socket */
 	uint64_t discarded;  /* packets that arrived, and for which their destinations had no room in time */
+	uint64_t malformed, spoofed; /* of Ethernet: frames that were dropped (fabric/frames.h) */
 };
 
 /** cables_create() - Return: owned by the caller; NULL no memory

@@ -109,6 +109,11 @@ static struct json_object *cable_json(struct control_request *req, const struct 
 	control_put_number(o, "bytes_received", status->bytes_received);
 	control_put_number(o, "waits", status->waits);
 	control_put_number(o, "discarded", status->discarded);
+	control_put_bool(o, "ethernet", status->is_ethernet);
+	if (status->is_ethernet) {
+		control_put_number(o, "malformed", status->malformed);
+		control_put_number(o, "spoofed", status->spoofed);
+	}
 	return o;
 }
 

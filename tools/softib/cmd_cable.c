@@ -200,6 +200,9 @@ static void print_cable(struct json_object *o)
 	       (long long)number_of(o, "discarded"), (long long)number_of(o, "waits"));
 	printf("  bytes    %lld sent, %lld received\n", (long long)number_of(o, "bytes_sent"),
 	       (long long)number_of(o, "bytes_received"));
+	if (json_object_get_boolean(member_of(o, "ethernet")))
+		printf("  frames   %lld malformed, %lld from others than they say, all dropped\n",
+		       (long long)number_of(o, "malformed"), (long long)number_of(o, "spoofed"));
 }
 
 static int list_cables(const struct cable_args *args)
