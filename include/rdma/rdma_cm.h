@@ -131,6 +131,10 @@ struct rdma_hosts {
 	 *  0; -ENOENT no such address or port */
 	int (*toward)(void *ctx, const char *node, const struct sockaddr *dst,
 		      struct ib_device **device, u32 *port_num, struct sockaddr_storage *src);
+	/** outside() - is @addr, which find() does not know, that of a host outside of the fabric, which the port
+	 *  reaches? Its GID is then the address itself or contains it. NULL: there are no such hosts. 0; -EAGAIN it was asked
+	 *  for, so call again; -ENOENT */
+	int (*outside)(void *ctx, struct ib_device *device, u32 port_num, const struct sockaddr *addr);
 };
 
 /** rdma_create_id() - of node @node in the fabric whose loop is @rt

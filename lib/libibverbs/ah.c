@@ -6,6 +6,7 @@
  */
 #include <endian.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "abi/objects.h"
 #include "soft.h"
@@ -13,6 +14,8 @@
 
 #define MAX_SL	15
 #define NO_VLAN 0xffff
+#define FIRST_WAIT_US 1000	/* for a host outside of the fabric, each twice as long as the one before: */
+#define LAST_WAIT_US  512000 /* a second in all */
 
 static struct abi_find_station station_request(const struct ibv_ah_attr *attr, uint8_t port)
 {
@@ -20,6 +23,21 @@ static struct abi_find_station station_request(const struct ibv_ah_attr *attr, u
 
 	memcpy(req.gid, attr->grh.dgid.raw, sizeof(req.gid));
 	return req;
+}
+
+/* A host outside of the fabric may have to be asked for, which softibd does each time. The kernel waits a second for it, too.
+ * Return: 0; -EHOSTUNREACH; -EIO */
+static int find_station(struct soft_context *ctx, const struct abi_find_station *req, struct abi_find_station_resp *resp)
+{
+	long wait_us = FIRST_WAIT_US;
+	int rc;
+
+	while ((rc = session_command(ctx, ABI_CMD_FIND_STATION, req, sizeof(*req), resp, sizeof(*resp))) == -EAGAIN &&
+	       wait_us <= LAST_WAIT_US) {
+		usleep((useconds_t)wait_us);
+		wait_us *= 2;
+	}
+	return rc == -EAGAIN ? -EHOSTUNREACH : rc;
 }
 
 /**
@@ -45,7 +63,7 @@ int ah_resolve(struct soft_context *ctx, struct ibv_ah_attr *attr, uint8_t port_
 	    !memcmp(own->gid[attr->grh.sgid_index], no_gid, sizeof(no_gid)))
 		return -EINVAL;
 	req = station_request(attr, port);
-	rc = session_command(ctx, ABI_CMD_FIND_STATION, &req, sizeof(req), &resp, sizeof(resp));
+	rc = find_station(ctx, &req, &resp);
 	if (!rc) {
 		attr->dlid = resp.station;
 		attr->src_path_bits = wire_path_bits((uint16_t)resp.station, own->lmc);
@@ -188,7 +206,7 @@ EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_a
 	if (!device_is_ethernet(ctx, attr->port_num) || attr->grh.sgid_index >= ABI_GIDS)
 		return verbs_err(-EINVAL);
 	vlan = ctx->devpage->port[attr->port_num - 1].gid_vlan[attr->grh.sgid_index];
-	rc = session_command(ctx, ABI_CMD_FIND_STATION, &req, sizeof(req), &resp, sizeof(resp));
+	rc = find_station(ctx, &req, &resp);
 	if (rc)
 		return verbs_err(rc);
 	memcpy(eth_mac, resp.mac, sizeof(resp.mac));

@@ -68,7 +68,8 @@ struct abi_query_object_resp {
 /*
  * The link-layer address that belongs to a GID, of a port whose link layer is Ethernet: what
  * the kernel adds to an address vector (ib_resolve_eth_dmac()). Fails with EHOSTUNREACH if no
- * station has the GID in the VLAN of the source's GID.
+ * station has the GID in the VLAN of the source's GID, or with EAGAIN if one outside of the fabric may have it, for which the port
+ * has asked.
  */
 #define ABI_CMD_FIND_STATION 0x5f06u
 

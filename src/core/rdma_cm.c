@@ -45,6 +45,7 @@ struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler 
 	INIT_LIST_HEAD(&id->listens);
 	INIT_LIST_HEAD(&id->mcasts);
 	rt_work_init(&id->resolved, rcm_resolved);
+	rt_timer_init(rt, &id->asked, rcm_asked);
 	list_add_tail(&id->node, rcm_ids(id));
 	return id;
 }
@@ -117,6 +118,7 @@ void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 
 	rcm_trace_call(id, "destroy_id");
 	rt_work_cancel(&id->resolved);
+	rt_timer_disarm(&id->asked);
 	if (id->query_id >= 0)
 		ib_sa_cancel_query(id->query_id, id->query);
 	rcm_drop_cm(id);

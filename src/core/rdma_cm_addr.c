@@ -7,6 +7,7 @@
 
 #define FIRST_FREE_PORT 32768
 #define LAST_FREE_PORT	60999
+#define ASKED_FIRST_NS	NSEC_PER_MSEC /* until the first look whether a host outside has answered */
 
 /* --- socket addresses --- */
 
@@ -410,7 +411,24 @@ static void got_gid(int status, struct ib_sa_service_rec *resp, void *context)
 	end_resolving(id, status ? -ENETUNREACH : 0);
 }
 
-/* Return: 0; -EINPROGRESS got_gid() goes on; -errno */
+/* Find the port that has the destination, or for a host outside of the fabric the own one. Return: 0; -EAGAIN such
+ * a host is asked for; -EINPROGRESS got_gid() goes on; -ENETUNREACH */
+static int find_far(struct rcm_id *id, const struct rdma_hosts *hosts, struct ib_device **device, u32 *port_num)
+{
+	const struct sockaddr *dst = (const struct sockaddr *)&id->id.route.addr.dst_addr;
+	int ret = hosts->find(hosts->ctx, dst, device, port_num);
+
+	if (!ret)
+		return 0;
+	*device = id->id.device;
+	*port_num = id->id.port_num;
+	ret = hosts->outside ? hosts->outside(hosts->ctx, *device, *port_num, dst) : -ENOENT;
+	if (ret != -ENOENT)
+		return ret;
+	return rcm_ats_ask(id, got_gid) ? -ENETUNREACH : -EINPROGRESS; /* it may be the address of another fabric */
+}
+
+/* Return: as find_far(), and other -errno */
 static int find_way(struct rcm_id *id)
 {
 	const struct rdma_hosts *hosts = rcm_hosts(id->rt);
@@ -433,10 +451,9 @@ static int find_way(struct rcm_id *id)
 	if (is_loopback(&route->addr.dst_addr))
 		ret = find_own(id, &route->addr.dst_addr, &device, &port_num);
 	else
-		ret = hosts->find(hosts->ctx, (struct sockaddr *)&route->addr.dst_addr,
-				  &device, &port_num);
-	if (ret) /* it may be the address of another fabric */
-		return rcm_ats_ask(id, got_gid) ? -ENETUNREACH : -EINPROGRESS;
+		ret = find_far(id, hosts, &device, &port_num);
+	if (ret)
+		return ret == -EAGAIN || ret == -EINPROGRESS ? ret : -ENETUNREACH;
 	ret = gid_of(id->id.device, id->id.port_num, &route->addr.src_addr, &route->sgid);
 	return ret ? ret : gid_of(device, port_num, &route->addr.dst_addr, &route->dgid);
 }
@@ -444,10 +461,20 @@ static int find_way(struct rcm_id *id)
 void rcm_resolved(struct rt_work *work)
 {
 	struct rcm_id *id = container_of(work, struct rcm_id, resolved);
+	const mono_t now = rt_now(id->rt);
 	int ret = find_way(id);
 
-	if (ret != -EINPROGRESS)
-		end_resolving(id, ret);
+	if (ret == -EAGAIN && mono_before(now, id->give_up)) {
+		rt_timer_arm(&id->asked, mono_add(now, id->asked_ns));
+		id->asked_ns *= 2;
+	} else if (ret != -EINPROGRESS) {
+		end_resolving(id, ret == -EAGAIN ? -ETIMEDOUT : ret);
+	}
+}
+
+void rcm_asked(struct rt_timer *timer)
+{
+	rcm_resolved(&container_of(timer, struct rcm_id, asked)->resolved);
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *src_addr,
@@ -472,6 +499,8 @@ int rdma_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *src_addr,
 		return -EINVAL;
 	id->id.route.addr.dst_addr = dst;
 	id->state = RCM_ADDR_QUERY;
+	id->give_up = mono_add(rt_now(id->rt), timeout_ms * NSEC_PER_MSEC);
+	id->asked_ns = ASKED_FIRST_NS;
 	rt_work_queue(id->rt, &id->resolved);
 	return 0;
 }

@@ -59,6 +59,9 @@ struct rcm_id {
 	struct rcm_id *listener;  /* the listener that received this request, until it is answered */
 	unsigned int waiting, backlog;
 	struct rt_work resolved;
+	struct rt_timer asked; /* a host outside of the fabric was asked for, and has not answered */
+	mono_t give_up;
+	u64 asked_ns; /* how long the timer waits */
 	struct ib_sa_query *query;
 	int query_id; /* -1: none */
 	struct sa_path_rec path;
@@ -119,6 +122,8 @@ void rcm_drop_cm(struct rcm_id *id);
 /* --- rdma_cm_addr.c --- */
 
 void rcm_resolved(struct rt_work *work);
+/** rcm_asked() - look again, as rcm_resolved() has armed the timer */
+void rcm_asked(struct rt_timer *timer);
 /** rcm_take_addr() - copy an address of IPv4, IPv6 or AF_IB. An IPv4-mapped IPv6 address becomes the
  *  IPv4 address. Return: 0; -EAFNOSUPPORT */
 int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out);

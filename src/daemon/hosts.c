@@ -13,7 +13,7 @@
 struct hosts {
 	struct rdma_hosts table;
 	struct rt *rt;
-	const struct fabric *fab;
+	struct fabric *fab;
 	const struct topology *topo;
 	struct topo_plan plan;
 	const struct fab_vlans *vlans;
@@ -195,6 +195,30 @@ static void source_for(const struct hosts *hosts, int node, unsigned int port, u
 	}
 }
 
+/* Find the port of a host by which @dst outside of the fabric is reached: the one whose network the plan has @dst in, or else its
+ * first of Ethernet. Return: false: nobody has shown that he has @dst, and it is in no network of the plan either */
+static bool find_outside(const struct hosts *hosts, int own, const struct sockaddr *dst, struct place *at)
+{
+	unsigned int number, vlan;
+	union wire_gid gid;
+	bool planned = find_in_plan(&hosts->plan, dst, &number, &at->network), known;
+
+	if (!fab_ethernet_has_outlet(hosts->fab) || !gid_of(dst, &gid))
+		return false;
+	at->vlan = planned ? topo_plan_vlan(&hosts->plan, &at->network) : 0;
+	at->port = planned ? at->network : 0;
+	at->node = at->port ? topo_host_adapter(hosts->topo, own, &at->port) : -1;
+	known = fab_ethernet_find_outside(hosts->fab, &gid, &vlan);
+	if (known)
+		at->vlan = vlan;
+	if (known && (at->node < 0 || !hosts->topo->node[at->node].port[at->port].ethernet)) {
+		at->port = first_with_link(hosts->topo, own, true);
+		at->node = topo_host_adapter(hosts->topo, own, &at->port);
+	}
+	return at->node >= 0 && hosts->topo->node[at->node].port[at->port].ethernet &&
+	       is_in(hosts, at->node, at->port, at->vlan);
+}
+
 /* Find the port that leads to @dst, and its address. Port i of every host is in network i, so the
  * port has the number of the destination's network. If it has another link layer than the
  * destination, use the host's first port with the same link layer. */
@@ -208,9 +232,14 @@ static int toward(void *ctx, const char *node, const struct sockaddr *dst,
 	unsigned int port;
 	bool ethernet;
 
-	if (own < 0 || !find_place(hosts, dst, &to))
+	if (own < 0)
 		return -ENOENT;
 	own = topo->node[own].host;
+	if (!find_place(hosts, dst, &to)) {
+		if (!find_outside(hosts, own, dst, &to))
+			return -ENOENT;
+		to.network = hosts->topo->node[to.node].ports_before + to.port;
+	}
 	ethernet = topo->node[to.node].port[to.port].ethernet;
 	port = to.network;
 	i = topo_host_adapter(topo, own, &port);
@@ -237,6 +266,23 @@ static const struct topo_node *adapter_of(const struct hosts *hosts,
 	return i < 0 ? NULL : &hosts->topo->node[i];
 }
 
+static int outside(void *ctx, struct ib_device *device, u32 port_num, const struct sockaddr *addr)
+{
+	const struct hosts *hosts = ctx;
+	const struct topo_node *adapter = adapter_of(hosts, device);
+	struct place at;
+	union wire_gid gid;
+	unsigned int vlan;
+
+	if (!adapter || !adapter->port[port_num].ethernet || !find_outside(hosts, adapter->host, addr, &at))
+		return -ENOENT;
+	gid_of(addr, &gid);
+	if (fab_ethernet_find_outside(hosts->fab, &gid, &vlan))
+		return 0;
+	return fab_ethernet_ask(hosts->fab, (int)(adapter - hosts->topo->node), (int)port_num, &gid, at.vlan) ? -EAGAIN :
+														   -ENOENT;
+}
+
 static int address(void *ctx, struct ib_device *device, u32 port_num, sa_family_t family,
 		   struct sockaddr_storage *addr)
 {
@@ -249,7 +295,7 @@ static int address(void *ctx, struct ib_device *device, u32 port_num, sa_family_
 	return 0;
 }
 
-int hosts_create(struct rt *rt, const struct fabric *fab, const struct topo_plan *plan,
+int hosts_create(struct rt *rt, struct fabric *fab, const struct topo_plan *plan,
 		 const struct fab_vlans *vlans, struct hosts **out)
 {
 	const struct topology *topo = fab_topology(fab);
@@ -265,7 +311,7 @@ int hosts_create(struct rt *rt, const struct fabric *fab, const struct topo_plan
 	hosts->plan = *plan;
 	hosts->vlans = vlans;
 	hosts->table = (struct rdma_hosts){
-		.ctx = hosts, .find = find, .address = address, .toward = toward};
+		.ctx = hosts, .find = find, .address = address, .toward = toward, .outside = outside};
 	for (int i = 0; i < topo->num_nodes; i++) {
 		const struct topo_node *nd = &topo->node[i];
 

@@ -19,7 +19,7 @@ struct hosts;
  *  @plan: copied
  *  @vlans: outlive the table
  *  Return: 0; -ENOMEM */
-int hosts_create(struct rt *rt, const struct fabric *fab, const struct topo_plan *plan,
+int hosts_create(struct rt *rt, struct fabric *fab, const struct topo_plan *plan,
 		 const struct fab_vlans *vlans, struct hosts **out);
 void hosts_destroy(struct hosts *hosts);
 

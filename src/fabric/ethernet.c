@@ -17,7 +17,7 @@
 
 /* --- addresses --- */
 
-static const uint8_t default_prefix[FAB_MAC_PREFIX_BYTES] = {0x02, 0x73, 0x69, 0x00};
+#define MAC_PREFIX 0x02736900u
 static const uint8_t link_local_prefix[8] = {0xfe, 0x80};
 static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 
@@ -93,11 +93,6 @@ uint16_t fab_ethernet_find_mac(const struct fabric *fab, const uint8_t mac[FAB_M
 	if (place >= 0)
 		return eth_number_at(fab->ethernet, (unsigned int)place);
 	return outside ? outside : FAB_STATION_ALL;
-}
-
-void fab_ethernet_set_mac_prefix(struct fabric *fab, const uint8_t prefix[FAB_MAC_PREFIX_BYTES])
-{
-	memcpy(fab->ethernet->mac_prefix, prefix, FAB_MAC_PREFIX_BYTES);
 }
 
 /* RFC 4291, appendix A */
@@ -758,7 +753,7 @@ int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan,
 	eth->used_paths = 1;
 	if (vlans)
 		set_vlans(eth, vlans);
-	memcpy(eth->mac_prefix, default_prefix, sizeof(eth->mac_prefix));
+	put_be32(eth->mac_prefix, MAC_PREFIX + (plan->ipv4_skip & 0xffff));
 	rt_work_init(&eth->work, learn);
 	rt_timer_init(fab->rt, &eth->retry, try_again);
 	if (alloc_stations(eth, stations) ||

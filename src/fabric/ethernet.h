@@ -12,7 +12,8 @@
  * Outside of the fabric a station is known by its MAC address and its GIDs, from which this
  * file finds the number:
  *
- *  MAC           02:73:69:00 and the station's place among all, from 1; locally administered
+ *  MAC           02:73:69:00 and the station's place among all, from 1; locally administered. Where several fabrics share
+ *                a network, and the plan begins behind its first address, the prefix is as much higher
  *  GID 0         fe80::/64 and the modified EUI-64 of the MAC address
  *  GID 1         ::ffff: and the IPv4 address of the address plan
  *  GID 2         the IPv6 address of the plan
@@ -44,7 +45,6 @@
 struct fabric;
 
 #define FAB_MAC_BYTES	6
-#define FAB_MAC_PREFIX_BYTES 4
 #define FAB_STATION_ALL WIRE_LID_MULTICAST
 #define FAB_STATION_MIXED 0x8000
 #define FAB_ROCE_GIDS_EACH 6 /* of the port, and of each of its VLANs */
@@ -76,9 +76,6 @@ struct fab_roce_address {
  */
 int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan,
 		       const struct fab_vlans *vlans);
-/** fab_ethernet_set_mac_prefix() - replace the first bytes of the stations' MAC addresses, before anybody has asked for
- *  one. Fabrics that cables join need prefixes of their own */
-void fab_ethernet_set_mac_prefix(struct fabric *fab, const uint8_t prefix[FAB_MAC_PREFIX_BYTES]);
 /** fab_is_ethernet() - is the link layer of this port Ethernet? Port 0 is a switch's own */
 bool fab_is_ethernet(const struct fabric *fab, int node, int port);
 
@@ -110,6 +107,12 @@ bool fab_ethernet_find_port(const struct fabric *fab, const union wire_gid *gid,
 /** fab_ethernet_find_outside() - has a host outside of the fabric this GID?
  *  @path: set to the number of the VLAN */
 bool fab_ethernet_find_outside(const struct fabric *fab, const union wire_gid *gid, unsigned int *path);
+/** fab_ethernet_has_outlet() - is a cable of Ethernet connected that leaves the fabric? */
+bool fab_ethernet_has_outlet(const struct fabric *fab);
+/** fab_ethernet_ask() - let a CA's port of Ethernet ask who has an address that nobody is known to have, in the VLAN
+ *  @path; fab_ethernet_find_gid() finds it once the answer is there, which nobody tells
+ *  Return: false: there is nobody to ask */
+bool fab_ethernet_ask(struct fabric *fab, int node, int port, const union wire_gid *gid, unsigned int path);
 /** fab_ethernet_is_member() - is a CA's port of Ethernet in the VLAN @path? All are in path 0 */
 bool fab_ethernet_is_member(const struct fabric *fab, int node, int port, unsigned int path);
 /** fab_ethernet_find_mac() - Return: the station with this MAC address; FAB_STATION_ALL for

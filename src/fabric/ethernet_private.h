@@ -5,6 +5,7 @@
  *   ethernet.c  stations, their addresses, and the tables of the switches
  *   outside.c   hosts behind cables that leave the fabric: stations that are learned
  *   frames.c    frames of such a cable, and the packets that they are in the fabric
+ *   ask.c       asks for hosts that have not been learned
  */
 #ifndef SOFTIB_FABRIC_ETHERNET_PRIVATE_H
 #define SOFTIB_FABRIC_ETHERNET_PRIVATE_H
@@ -13,8 +14,14 @@
 #include "fabric/fabric_private.h"
 #include "wire/frame.h"
 
+#define FAB_MAC_PREFIX_BYTES 4
 #define FAB_OUTSIDE_HOSTS 256 /* fewer, if the stations of the fabric leave fewer numbers */
 #define FAB_OUTSIDE_GIDS  8   /* of a host */
+
+/* of neighbour discovery (RFC 4861 section 4.3 and 4.4) */
+#define ETH_PROTO_ICMPV6 58
+#define ETH_ND_SOLICIT	 135
+#define ETH_ND_ADVERTISE 136
 
 /** struct eth_gid - an address that a host has given to an interface */
 struct eth_gid {
@@ -103,5 +110,13 @@ void eth_outside_forget(struct fab_ethernet *eth, const struct fab_port *near);
 /** eth_outside_find_mac(), eth_outside_find_gid() - Return: the number, in the VLAN @path; 0: no host has it */
 uint16_t eth_outside_find_mac(struct fab_ethernet *eth, const uint8_t mac[FAB_MAC_BYTES]);
 uint16_t eth_outside_find_gid(const struct fab_ethernet *eth, const union wire_gid *gid, unsigned int path);
+/** eth_is_unicast() - may a host have @gid by itself, on the network? */
+bool eth_is_unicast(const union wire_gid *gid);
+
+/* --- frames.c --- */
+/** eth_datagram() - the packet as which a frame travels
+ *  @bytes: of WIRE_PACKET_MAX, or fewer if the frame is short
+ *  Return: bytes of the packet */
+size_t eth_datagram(uint16_t slid, uint16_t dlid, const uint8_t *frame, size_t len, uint8_t *bytes);
 
 #endif

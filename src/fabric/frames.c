@@ -54,18 +54,18 @@ static size_t make_rdma(const struct arrival *a, const struct wire_roce *roce, u
 	return at + roce->bytes;
 }
 
-static size_t make_datagram(const struct arrival *a, uint8_t *bytes)
+size_t eth_datagram(uint16_t slid, uint16_t dlid, const uint8_t *frame, size_t len, uint8_t *bytes)
 {
 	struct wire_packet p = {
-		.lrh = {.lnh = WIRE_LNH_BTH, .slid = a->from, .dlid = a->to},
+		.lrh = {.lnh = WIRE_LNH_BTH, .slid = slid, .dlid = dlid},
 		.bth = {.opcode = WIRE_UD | WIRE_SEND_ONLY, .pkey = WIRE_PKEY_DEFAULT, .dest_qpn = WIRE_QPN_FRAME},
-		.payload_bytes = (uint32_t)a->len,
+		.payload_bytes = (uint32_t)len,
 	};
 	size_t n = (size_t)wire_packet_encode(&p, bytes);
 
-	memcpy(bytes + n, a->frame, a->len);
-	memset(bytes + n + a->len, 0, p.bth.pad_bytes);
-	return n + a->len + p.bth.pad_bytes;
+	memcpy(bytes + n, frame, len);
+	memset(bytes + n + len, 0, p.bth.pad_bytes);
+	return n + len + p.bth.pad_bytes;
 }
 
 /* Return: bytes of the packet; 0: it is to be dropped, and *@kind says why */
@@ -77,7 +77,7 @@ static size_t make_packet(const struct arrival *a, uint8_t *bytes, struct fab_pa
 
 	*kind = kind_of(a, &roce, &path);
 	if (*kind == FRAME)
-		n = make_datagram(a, bytes);
+		n = eth_datagram(a->from, a->to, a->frame, a->len, bytes);
 	else if (*kind == RDMA)
 		n = make_rdma(a, &roce, path, bytes);
 	if (n && fab_packet_decode(pkt, bytes, n))

@@ -24,9 +24,6 @@
 #define ARP_BYTES      28
 #define ARP_SENDER_MAC 8 /* in the packet */
 #define ARP_SENDER_IP  14
-#define PROTO_ICMPV6   58
-#define ND_SOLICIT     135 /* a neighbour */
-#define ND_ADVERTISE   136
 
 /* --- the table --- */
 
@@ -116,8 +113,7 @@ void eth_outside_forget(struct fab_ethernet *eth, const struct fab_port *near)
 
 /* --- what a frame says --- */
 
-/* Return: false: no host has it by itself */
-static bool is_unicast(const union wire_gid *gid)
+bool eth_is_unicast(const union wire_gid *gid)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}, loopback[16] = {[15] = 1};
 	const uint8_t *ipv4 = gid->raw + sizeof(mapped);
@@ -153,8 +149,8 @@ static bool is_neighbour_discovery(const uint8_t *frame, size_t len, const struc
 {
 	size_t at = (key->has & WIRE_FRAME_VLAN ? WIRE_FRAME_OVERHEAD : WIRE_FRAME_MIN) + WIRE_GRH_BYTES;
 
-	return key->has & WIRE_FRAME_IPV6 && key->ip_proto == PROTO_ICMPV6 && len > at &&
-	       (frame[at] == ND_SOLICIT || frame[at] == ND_ADVERTISE);
+	return key->has & WIRE_FRAME_IPV6 && key->ip_proto == ETH_PROTO_ICMPV6 && len > at &&
+	       (frame[at] == ETH_ND_SOLICIT || frame[at] == ETH_ND_ADVERTISE);
 }
 
 /* Who has sent the frame. Return: false: it does not say. *@sure: the address is the sender's own, as no router
@@ -186,7 +182,7 @@ static void learn_gid(struct fab_ethernet *eth, struct eth_host *host, const str
 	const struct eth_gid none = {.path = 0};
 	unsigned int at = eth_gid_find(host->gid, FAB_OUTSIDE_GIDS, gid);
 
-	if (at < FAB_OUTSIDE_GIDS || !is_unicast(&gid->gid) || eth_own_station(eth, &gid->gid, gid->path))
+	if (at < FAB_OUTSIDE_GIDS || !eth_is_unicast(&gid->gid) || eth_own_station(eth, &gid->gid, gid->path))
 		return;
 	at = eth_gid_find(host->gid, FAB_OUTSIDE_GIDS, &none);
 	if (!sure && (at == FAB_OUTSIDE_GIDS || find_owner(&eth->outside, gid) < eth->outside.num))

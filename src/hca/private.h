@@ -448,6 +448,9 @@ bool hca_vlan_is_ours(const struct hca *hca, unsigned port_num, uint16_t slid, u
 bool hca_has_ethernet(const struct hca *hca);
 int hca_find_station(struct ib_device *device, u32 port_num, unsigned int sgid_index,
 		     const union ib_gid *gid, u16 *station);
+/** hca_ask_station() - let the port ask hosts outside of the fabric who has @gid, which no station is known to have
+ *  Return: false: there is nobody to ask */
+bool hca_ask_station(const struct hca *hca, u32 port_num, unsigned int sgid_index, const union ib_gid *gid);
 void hca_set_mtu(struct ib_device *device, u32 port_num, unsigned int bytes);
 void hca_set_addresses(struct ib_device *device, u32 port_num, const struct ib_port_address *address,
 		       unsigned int num);

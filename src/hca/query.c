@@ -230,6 +230,16 @@ int hca_find_station(struct ib_device *device, u32 port_num, unsigned int sgid_i
 	return *station ? 0 : -EHOSTUNREACH;
 }
 
+bool hca_ask_station(const struct hca *hca, u32 port_num, unsigned int sgid_index, const union ib_gid *gid)
+{
+	const struct abi_devport *port = hca_devport(hca, port_num);
+	union wire_gid wire;
+
+	memcpy(wire.raw, gid->raw, sizeof(wire.raw));
+	return fab_is_ethernet(hca->fab, hca->node, (int)port_num) && sgid_index < port->num_gids &&
+	       fab_ethernet_ask(hca->fab, hca->node, (int)port_num, &wire, port->gid_path[sgid_index]);
+}
+
 void hca_set_mtu(struct ib_device *device, u32 port_num, unsigned int bytes)
 {
 	const struct hca *hca = hca_of(device);

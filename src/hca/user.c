@@ -448,7 +448,7 @@ static int find_station(const struct hca *hca, const struct abi_find_station *in
 		return -EINVAL;
 	ret = hca_find_station((struct ib_device *)&hca->ib, in->port_num, in->sgid_index, &gid, &station);
 	if (ret)
-		return ret;
+		return hca_ask_station(hca, in->port_num, in->sgid_index, &gid) ? -EAGAIN : ret;
 	out->station = station;
 	if (station >= FAB_STATION_ALL)
 		fab_ethernet_group_mac(in->gid, out->mac);

@@ -551,6 +551,41 @@ static void vlans(void **state)
 	end(w);
 }
 
+static void a_port_asks_for_hosts(void **state)
+{
+	static const uint8_t solicited[6] = {0x33, 0x33, 0xff, 0, 0, 9};
+	struct world *w = begin("100");
+	const union wire_gid v4 = gid_of("::ffff:10.1.9.9"), v6 = gid_of("fe80::9"), group = gid_of("ff02::1");
+	const uint8_t *f = w->cable[0].last;
+
+	assert_true(fab_ethernet_ask(w->net.fab, N0, 1, &v4, 0));
+	assert_int_equal(w->net.sink[N1].packets, 1);
+	assert_int_equal(w->net.sink[N0].packets, 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(w->cable[i].sent, 1);
+	assert_memory_equal(f, mac_all, 6);
+	assert_memory_equal(f + 6, mac_n0, 6);
+	assert_int_equal(get_be16(f + 12), 0x0806);
+	assert_int_equal(get_be32(f + 28), 0x0a010001); /* the sender */
+	assert_int_equal(get_be32(f + 38), 0x0a010909);
+	assert_true(fab_ethernet_ask(w->net.fab, N0, 1, &v4, 1));
+	assert_int_equal(get_be32(f + 12), 0x81000064);
+	assert_int_equal(get_be32(f + 32), 0x0a020001); /* the VLAN's network */
+
+	assert_true(fab_ethernet_ask(w->net.fab, N0, 1, &v6, 0));
+	assert_memory_equal(f, solicited, 6);
+	assert_int_equal(f[54], 135);
+	assert_memory_equal(f + 62, v6.raw, 16);
+	assert_memory_equal(f + 80, mac_n0, 6);
+	assert_int_equal(wire_inet_fold(wire_inet_sum(f + 54, 32, wire_inet_pseudo_sum(f + 14, 58, 32))), 0);
+	assert_false(fab_ethernet_ask(w->net.fab, N0, 1, &group, 0));
+	fab_outlet_far_link(w->cable[0].outlet, NULL);
+	assert_true(fab_ethernet_ask(w->net.fab, N0, 1, &v4, 0));
+	fab_outlet_far_link(w->cable[1].outlet, NULL);
+	assert_false(fab_ethernet_ask(w->net.fab, N0, 1, &v4, 0));
+	end(w);
+}
+
 /* An adapter's own port may have such a cable, as with two hosts back to back. */
 static void without_a_switch(void **state)
 {
@@ -583,6 +618,7 @@ int main(void)
 		cmocka_unit_test(a_link_comes_back),
 		cmocka_unit_test(the_table_is_bounded),
 		cmocka_unit_test(vlans),
+		cmocka_unit_test(a_port_asks_for_hosts),
 		cmocka_unit_test(without_a_switch),
 	};
 

@@ -184,6 +184,11 @@ uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *g
 	return 0;
 }
 
+bool fab_ethernet_ask(struct fabric *fab, int node, int port, const union wire_gid *gid, unsigned int path)
+{
+	return false;
+}
+
 static void (*rules_changed)(void *ctx);
 static void *rules_changed_ctx;
 
