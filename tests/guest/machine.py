@@ -61,7 +61,7 @@ class Machine:
 
     def start(self, command):
         """A line in the background; finish() waits for it, and returns what it printed."""
-        self.run(f"( ( {command} ) >/tmp/started 2>&1; echo $? >/tmp/status ) & rm -f /tmp/status")
+        self.run(f"rm -f /tmp/status; ( ( ( {command} ) >/tmp/started 2>&1; echo $? >/tmp/status ) & )")
 
     def finish(self, status=0):
         self.run("while [ ! -e /tmp/status ]; do usleep 20000; done")
@@ -87,6 +87,12 @@ class Machine:
         if why:
             raise Failed(f"a guest that is switched off {why}\n{shown(text)}")
         return text
+
+
+    def end(self):
+        """Switch it off, whatever it is doing."""
+        kill(self.process)
+        self.port.close()
 
 
 class Guest(Machine):
