@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from interop.fabric import BUILD, TIMEOUT, Failed, kill, read_to_end, shown
+from interop.fabric import BUILD, TIMEOUT, Failed, kill, read_to_end, shown, wait_until
 
 IMAGE = Path(os.environ.get("SOFTIB_GUEST", BUILD / "guest"))
 BOOT_SECONDS = 300  # without KVM, on a machine that is busy
@@ -106,6 +106,12 @@ class Guest(Machine):
         self.boot()
 
 
+def is_listening(path):
+    """At the Unix socket @path. (Asking must not connect.)"""
+    flags = [line.split()[3] for line in Path("/proc/net/unix").read_text().splitlines() if line.endswith(f" {path}")]
+    return "00010000" in flags  # __SO_ACCEPTCON
+
+
 class RxeGuest(Machine):
     """A guest whose eth0 has a cable to the Unix socket @path: @server: it listens there. Its adapter is rxe0.
     boot() waits for it, so that two may boot at a time."""
@@ -119,8 +125,9 @@ class RxeGuest(Machine):
                 text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 process_group=0, **kwargs)
 
+        if not server:  # QEMU tries once
+            wait_until(lambda: is_listening(path), f"somebody listens at {path}")
         super().__init__(start)
-        self.mac = mac
 
     def boot(self):
         super().boot()
