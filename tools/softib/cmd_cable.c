@@ -250,7 +250,8 @@ int cmd_cable(int argc, char **argv)
 		.args_doc = "[NODE:PORT]",
 		.doc = "Join a port that has no cable to a port of another fabric, in another softibd or on another host. "
 		       "Both fabrics become one subnet, which one subnet manager brings up: start the other "
-		       "fabric with --sm none. Without a port, list these cables.\v"
+		       "fabric with --sm none. A port of Ethernet is joined to any program that sends frames as QEMU does with "
+		       "-netdev stream. Without a port, list these cables.\v"
 		       "Examples:\n"
 		       "  softib cable s1:9 --listen 192.0.2.1:7471 --key cable.key\n"
 		       "  softib cable s1:9 --connect 192.0.2.1:7471 --key cable.key\n"
