@@ -427,6 +427,20 @@ static void a_name_may_not_be_longer_than_its_room(void **state)
 	end(sides);
 }
 
+static void a_name_is_printable(void **state)
+{
+	struct side *sides = make(NULL, NULL);
+	uint8_t bytes[256];
+	size_t len;
+	const uint8_t *out = cable_session_output(&sides[1].session, &len);
+
+	memcpy(bytes, out, len);
+	memcpy(bytes + len - 4, "\x1b[\xc3\x7f", 4);
+	assert_int_equal(cable_session_input(&sides[0].session, bytes, len), len);
+	assert_string_equal(sides[0].session.far.name, "lab0/?[??");
+	end(sides);
+}
+
 static void messages_out_of_turn_break_it(void **state)
 {
 	static const struct {
@@ -463,6 +477,18 @@ static void messages_of_another_length_break_it(void **state)
 		breaks(&sides[0], cases[i].type, (uint8_t[32]){0}, cases[i].len, "that is none");
 		end(sides);
 	}
+}
+
+/* also before the first one, of which the limit is 0 */
+static void a_first_credit_of_another_length_is_none(void **state)
+{
+	struct side *sides = make(NULL, NULL);
+	size_t len;
+	const uint8_t *out = cable_session_output(&sides[1].session, &len);
+
+	assert_int_equal(cable_session_input(&sides[0].session, out, len), len); /* a HELLO alone */
+	breaks(&sides[0], CABLE_CREDIT, (uint8_t[8]){0}, 7, "CREDIT");
+	end(sides);
 }
 
 static void credits_are_neither_taken_back_nor_invented(void **state)
@@ -524,8 +550,10 @@ int main(void)
 		cmocka_unit_test(credits_come_back_in_steps),
 		cmocka_unit_test(what_is_no_softibd_is_told_so),
 		cmocka_unit_test(a_name_may_not_be_longer_than_its_room),
+		cmocka_unit_test(a_name_is_printable),
 		cmocka_unit_test(messages_out_of_turn_break_it),
 		cmocka_unit_test(messages_of_another_length_break_it),
+		cmocka_unit_test(a_first_credit_of_another_length_is_none),
 		cmocka_unit_test(credits_are_neither_taken_back_nor_invented),
 		cmocka_unit_test(data_beyond_the_credits_break_it),
 		cmocka_unit_test(keys_follow_from_their_files),

@@ -360,6 +360,25 @@ static void tables_that_send_packets_in_a_circle(void **state)
 	end(sides);
 }
 
+/* A circle over several fabrics ends, because the cables between them count as links. */
+static void a_packet_that_has_crossed_too_many_links(void **state)
+{
+	struct side *sides = make_joined();
+	struct fab_packet pkt;
+	uint8_t buf[512];
+	size_t len = net_encode(&(struct net_packet){.slid = 1, .dlid = FAR_LIDS + 2, .dest_qpn = 0x42, .payload = 100},
+				NULL, buf);
+
+	for (uint8_t hops = 63; hops <= 64; hops++) {
+		assert_int_equal(fab_packet_decode(&pkt, buf, len), 0);
+		pkt.hops = hops;
+		assert_int_equal(fab_outlet_receive(sides[1].outlet, &pkt, false), 0);
+		assert_int_equal(sides[1].net.sink[N1].packets, 1); /* the first */
+	}
+	assert_int_equal(net_count(&sides[1].net, S2, FREE_PORT, AG_DISCARD_SW_LIFETIME), 1);
+	end(sides);
+}
+
 static void rules_see_what_arrives_by_a_cable(void **state)
 {
 	struct side *sides = make_joined();
@@ -463,6 +482,7 @@ int main(void)
 		cmocka_unit_test(groups_have_members_on_both_sides),
 		cmocka_unit_test(agents_of_the_far_side_answer),
 		cmocka_unit_test(tables_that_send_packets_in_a_circle),
+		cmocka_unit_test(a_packet_that_has_crossed_too_many_links),
 		cmocka_unit_test(rules_see_what_arrives_by_a_cable),
 		cmocka_unit_test(delayed_packets_are_dropped_with_their_cable),
 		cmocka_unit_test(only_free_ports_take_a_cable),
