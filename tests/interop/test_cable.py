@@ -514,12 +514,6 @@ def test_a_port_has_one_cable(bare):
     reason(here, "No such file or directory")
 
 
-def test_a_port_of_ethernet(home):
-    with Fabric("pair,spare=1", sm="none", up_args=["--link-layer", "ethernet"]) as fabric:
-        assert "cables to other fabrics are for ports of InfiniBand" in fails(fabric, END, "--listen", home / "cable")
-        assert not list(home.iterdir())
-
-
 def test_what_is_listed(bare):
     """For people and for programs."""
     here, there, home = bare

@@ -291,7 +291,7 @@ def test_count_ends_it(pair):
 
 
 def test_a_full_disk_is_told(pair):
-    done = subprocess.run([SOFTIB, "capture", "--fabric", fabric.name, "-w", "/dev/full"], env=pair.env,
+    done = subprocess.run([SOFTIB, "capture", "--fabric", pair.name, "-w", "/dev/full"], env=pair.env,
                           capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 1 and "No space left" in done.stderr
 
