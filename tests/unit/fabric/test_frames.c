@@ -394,6 +394,22 @@ static void what_teaches_none(void **state)
 	end(w);
 }
 
+/* It is nobody's when the station gives it up, until the host says again that it is its own. */
+static void an_address_that_was_the_fabrics_own(void **state)
+{
+	struct fab_roce_address own = {.gid = gid_of("::ffff:10.1.9.1")};
+	struct world *w = begin(NULL);
+
+	fab_ethernet_set_added(w->net.fab, N1, 1, &own, 1);
+	assert_int_equal(say_arp(&w->cable[0], mac_a, 0, 0x0a010901), 0);
+	assert_int_equal(find(w, "::ffff:10.1.9.1", 0), 2);
+	fab_ethernet_set_added(w->net.fab, N1, 1, NULL, 0);
+	assert_int_equal(find(w, "::ffff:10.1.9.1", 0), 0);
+	assert_int_equal(say_arp(&w->cable[0], mac_a, 0, 0x0a010901), 0);
+	assert_int_equal(find(w, "::ffff:10.1.9.1", 0), 3);
+	end(w);
+}
+
 static void an_address_is_its_last_claimants(void **state)
 {
 	struct world *w = begin(NULL);
@@ -611,6 +627,7 @@ int main(void)
 		cmocka_unit_test(rdma_that_passes_through),
 		cmocka_unit_test(what_teaches_addresses),
 		cmocka_unit_test(what_teaches_none),
+		cmocka_unit_test(an_address_that_was_the_fabrics_own),
 		cmocka_unit_test(an_address_is_its_last_claimants),
 		cmocka_unit_test(what_is_dropped),
 		cmocka_unit_test(a_host_moves_to_another_cable),
