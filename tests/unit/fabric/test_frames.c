@@ -532,7 +532,7 @@ static void the_table_is_bounded(void **state)
 
 static void vlans(void **state)
 {
-	struct world *w = begin("100");
+	struct world *w = begin("100:n1"); /* N0 is no member */
 	struct rdma r = {mac_n1, mac_a, "fe80::9", "fe80::73:69ff:fe00:2", 100, 0};
 	uint16_t n1 = net_port(&w->net, N1, 1)->lid;
 	uint16_t a;
@@ -564,6 +564,14 @@ static void vlans(void **state)
 	assert_int_equal(wire_roce_decode(w->cable[0].last, w->cable[0].last_len, &roce), 0);
 	assert_int_equal(roce.headers.vlan_id, 100);
 	assert_int_equal(roce.headers.priority, 3);
+
+	put_be16(bytes + 2, FAB_STATION_ALL + 1); /* to a group */
+	bytes[8 + 24] = 0xff;
+	assert_int_equal(fab_packet_decode(&pkt, bytes, w->net.sink[N1].last_len), 0);
+	assert_int_equal(fab_send(w->net.fab, N1, 1, &pkt), 0);
+	assert_int_equal(wire_roce_decode(w->cable[1].last, w->cable[1].last_len, &roce), 0);
+	assert_int_equal(roce.headers.vlan_id, 100);
+	assert_int_equal(roce.headers.dst_mac[0], 0x33);
 	end(w);
 }
 
