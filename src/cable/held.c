@@ -5,10 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define RETRY_MIN_NS (20 * NSEC_PER_USEC)
-#define RETRY_MAX_NS (1 * NSEC_PER_MSEC)
-#define HOQ_NS	     (1 * NSEC_PER_SEC)
-#define QUEUES_MAX   256 /* destinations; beyond them the packets are dropped */
+#define QUEUES_MAX 256 /* destinations; beyond them the packets are dropped */
 
 /** struct queue - of a destination: packets that wait, or none while its packets are dropped */
 struct queue {
@@ -106,7 +103,7 @@ void cable_held_packet(struct cable_held *held, struct fab_packet *pkt)
 		return;
 	}
 	if (!rt_timer_armed(&held->retry)) {
-		held->retry_ns = RETRY_MIN_NS;
+		held->retry_ns = FAB_RETRY_MIN_NS;
 		arm(held);
 	}
 }
@@ -120,7 +117,7 @@ static void discard_all(struct cable_held *held, struct queue *q)
 		drop(h);
 	}
 	q->stalled = true;
-	q->since = mono_add(rt_now(held->rt), HOQ_NS);
+	q->since = mono_add(rt_now(held->rt), FAB_HOQ_NS);
 }
 
 /* Deliver what waits for one destination. Return: true: some of it was delivered */
@@ -142,7 +139,7 @@ static bool try_queue(struct cable_held *held, struct queue *q)
 	}
 	if (list_empty(&q->packets))
 		end(q);
-	else if (now.ns - q->since.ns >= HOQ_NS)
+	else if (now.ns - q->since.ns >= FAB_HOQ_NS)
 		discard_all(held, q);
 	return any;
 }
@@ -160,7 +157,7 @@ static void retry(struct rt_timer *timer)
 		else if (!mono_before(now, q->since))
 			end(q);
 	}
-	held->retry_ns = any ? RETRY_MIN_NS : MIN(2 * held->retry_ns, RETRY_MAX_NS);
+	held->retry_ns = any ? FAB_RETRY_MIN_NS : MIN(2 * held->retry_ns, FAB_RETRY_MAX_NS);
 	if (!list_empty(&held->queues))
 		arm(held);
 }

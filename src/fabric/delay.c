@@ -18,7 +18,6 @@
 #define HELD_BYTES_MAX (16u << 20) /* beyond this, senders keep their packets */
 #define HELD_BYTES_END (32u << 20) /* beyond this, packets that cannot stay with their sender are dropped */
 #define RETRY_NS       (50 * NSEC_PER_USEC)
-#define HOQ_NS	       (1 * NSEC_PER_SEC)
 
 static struct fab_delayed *make(struct fab_faults *f, const struct fab_packet *pkt)
 {
@@ -222,7 +221,7 @@ static void try_port(struct fab_faults *f, struct fab_port *port, mono_t now)
 		struct fab_delayed *h = list_first_entry(&port->waiting, struct fab_delayed, node);
 
 		if (fab_arrive(port, &h->pkt) == -EAGAIN) {
-			if (now.ns - h->due.ns < HOQ_NS)
+			if (now.ns - h->due.ns < FAB_HOQ_NS)
 				return;
 			fab_ag_port(port)->count.raw[AG_XMIT_DISCARDS]++;
 			fab_ag_port(port)->count.raw[AG_DISCARD_SW_HOQ]++;

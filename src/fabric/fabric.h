@@ -16,6 +16,12 @@
 
 struct fabric;
 
+/* The head-of-queue lifetime (18.2.5.4) of every packet that waits for room at its destination, be it with its sender, at a
+ * port, or behind a cable of another fabric; and how often it is offered again: at first, and at the last */
+#define FAB_HOQ_NS	 (1 * NSEC_PER_SEC)
+#define FAB_RETRY_MIN_NS (20 * NSEC_PER_USEC)
+#define FAB_RETRY_MAX_NS (1 * NSEC_PER_MSEC)
+
 /** struct fab_packet - a packet and its decoded headers. They are decoded once, where the
  *  packet enters; the check of its source, the fabric and the destination adapter use them */
 struct fab_packet {

@@ -18,12 +18,6 @@
 #define HCA_MAX_MSG_BYTES 0x80000000u
 #define HCA_DM_BYTES (256ull << 10) /* size of the device memory (ibv_alloc_dm()) */
 #define HCA_DM_UNIT_BYTES 64	    /* each allocation from it is a multiple of this */
-/** how long a packet may wait at the head of a program's queue before it is
- *  dropped: the head-of-queue lifetime (18.2.5.4) */
-#define HCA_HOQ_NS (1 * NSEC_PER_SEC)
-/** the interval between two attempts to send such a packet: it starts at MIN and doubles up to MAX */
-#define HCA_RETRY_MIN_NS (20 * NSEC_PER_USEC)
-#define HCA_RETRY_MAX_NS (1 * NSEC_PER_MSEC)
 /** limits of waiting.c: queues of packets from the kernel engine, one queue for each destination
  *  whose receive ring is full, and packets in each */
 #define HCA_WAITING_QUEUES 256

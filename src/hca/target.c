@@ -229,7 +229,7 @@ static int offer_waiting(struct hca_qp *qp)
 			/* no event reports that a ring has room again, hence the timer */
 			if (ret == -EAGAIN)
 				rt_timer_arm(&t->retry, mono_add(rt_now(hca_of(qp->ib.device)->rt),
-								 HCA_RETRY_MAX_NS));
+								 FAB_RETRY_MAX_NS));
 			return ret;
 		}
 		free_waiting(qp, f);

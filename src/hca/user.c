@@ -153,7 +153,7 @@ static bool is_held(const struct hca_user *user)
 static void stop_retrying(struct hca_user *user)
 {
 	user->held_since = MONO_NEVER;
-	user->retry_ns = HCA_RETRY_MIN_NS;
+	user->retry_ns = FAB_RETRY_MIN_NS;
 }
 
 /* The destination has no room for the packet at the head of the ring. Offer it again from a
@@ -166,13 +166,13 @@ static bool retry_later(struct hca_user *user, unsigned port_num)
 
 	if (!is_held(user))
 		user->held_since = now;
-	if (now.ns - user->held_since.ns >= HCA_HOQ_NS) {
+	if (now.ns - user->held_since.ns >= FAB_HOQ_NS) {
 		fab_discard(hca->fab, hca->node, (int)port_num);
 		stop_retrying(user);
 		return true;
 	}
 	rt_timer_arm(&user->retry, mono_add(now, user->retry_ns));
-	user->retry_ns = MIN(2 * user->retry_ns, HCA_RETRY_MAX_NS);
+	user->retry_ns = MIN(2 * user->retry_ns, FAB_RETRY_MAX_NS);
 	return false;
 }
 
@@ -410,7 +410,7 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
 	user->poller = (struct rt_poller){
 		.poll = user_poll, .prepare = user_prepare, .awake = user_awake, .may_rest = true};
 	rt_timer_init(user->hca->rt, &user->retry, try_again);
-	user->retry_ns = HCA_RETRY_MIN_NS;
+	user->retry_ns = FAB_RETRY_MIN_NS;
 	rt_poller_add(user->hca->rt, &user->poller);
 	rt_io_init(user->hca->rt, &user->doorbell, user->fd[ABI_FD_DOORBELL], doorbell_rang);
 	rt_io_watch(&user->doorbell, true, false);

@@ -73,7 +73,7 @@ static struct hca_queue *begin(struct hca *hca, const struct hca_queue *to)
 	if (!q)
 		return NULL;
 	if (!hca->num_waiting) {
-		hca->waiting_ns = HCA_RETRY_MIN_NS;
+		hca->waiting_ns = FAB_RETRY_MIN_NS;
 		hca->waiting_due = mono_add(rt_now(hca->rt), hca->waiting_ns);
 	}
 	if (hca->num_waiting == HCA_WAITING_QUEUES) /* too many destinations: discard the oldest queue */
@@ -185,7 +185,7 @@ static bool retry_queue(struct hca *hca, struct hca_queue *q)
 	for (unsigned n = q->num_frames; n; n--) {
 		struct hca_frame *f = list_first_entry(&q->frames, struct hca_frame, node);
 
-		if (now.ns - f->since.ns >= HCA_HOQ_NS)
+		if (now.ns - f->since.ns >= FAB_HOQ_NS)
 			fab_discard(hca->fab, hca->node, (int)f->port_num);
 		else if (offer(hca, f) == -EAGAIN)
 			break;
@@ -205,7 +205,7 @@ void hca_waiting_retry(struct hca *hca)
 		return;
 	list_for_each_entry_safe(q, tmp, &hca->waiting, node)
 		sent |= retry_queue(hca, q);
-	hca->waiting_ns = sent ? HCA_RETRY_MIN_NS : MIN(2 * hca->waiting_ns, HCA_RETRY_MAX_NS);
+	hca->waiting_ns = sent ? FAB_RETRY_MIN_NS : MIN(2 * hca->waiting_ns, FAB_RETRY_MAX_NS);
 	hca->waiting_due = list_empty(&hca->waiting) ?
 				   MONO_NEVER :
 				   mono_add(rt_now(hca->rt), hca->waiting_ns);

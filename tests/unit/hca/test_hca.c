@@ -136,7 +136,7 @@ static void a_programs_packet_waits_no_longer_than_its_lifetime(void **state)
 	cable.answer = -EAGAIN;
 	program_sends(&p, datagram(&p, 1000));
 	assert_false(user->poller.poll(&user->poller));
-	user->held_since.ns -= HCA_HOQ_NS;
+	user->held_since.ns -= FAB_HOQ_NS;
 	rt_timer_disarm(&user->retry); /* as when it fires */
 	assert_true(user->poller.poll(&user->poller)); /* it is dropped */
 	assert_false(rt_timer_armed(&user->retry));
@@ -732,14 +732,14 @@ static void a_kernel_packet_waits_no_longer_than_its_lifetime(void **state)
 	cable.full_dlid = 77;
 	for (uint32_t qpn = 0x100; qpn < 0x100 + HCA_WAITING_QUEUES; qpn++)
 		kernel_sends(hca, 77, qpn, 1);
-	rt_sim_run_for(rt, HCA_HOQ_NS / 2);
+	rt_sim_run_for(rt, FAB_HOQ_NS / 2);
 	assert_int_equal(cable.discards, 0);
 	kernel_sends(hca, 77, 0x1000, 1); /* one destination too many: the oldest goes */
 	rt_sim_run_for(rt, NSEC_PER_MSEC);
 	assert_int_equal(cable.discards, 1);
-	rt_sim_run_for(rt, HCA_HOQ_NS / 2);
+	rt_sim_run_for(rt, FAB_HOQ_NS / 2);
 	assert_int_equal(cable.discards, HCA_WAITING_QUEUES);
-	rt_sim_run_for(rt, HCA_HOQ_NS / 2);
+	rt_sim_run_for(rt, FAB_HOQ_NS / 2);
 	assert_int_equal(cable.discards, HCA_WAITING_QUEUES + 1);
 	assert_int_equal(hca->num_waiting, 0);
 	hca_destroy(hca);
