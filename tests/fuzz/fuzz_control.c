@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "abi/session.h"
+#include "daemon/cable_address.h"
 #include "daemon/control.h"
 #include "ulp/srp/srp.h"
 
@@ -76,6 +77,17 @@ static bool ask(int sock, const void *request, size_t bytes)
 	return true;
 }
 
+/* an address of a cable, which is part of a request, but which softibd would listen at or connect to */
+static void take_address(const uint8_t *data, size_t bytes)
+{
+	struct cable_address addr;
+	char text[256];
+
+	snprintf(text, sizeof(text), "%.*s", (int)MIN(bytes, sizeof(text) - 1), (const char *)data);
+	if (cable_address_parse(text, &addr) && addr.len > sizeof(addr))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int sock;
@@ -86,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const uint8_t *end = memchr(data, 0, size);
 		size_t bytes = end ? (size_t)(end - data) : size;
 
+		take_address(data, bytes);
 		if (bytes && !ask(sock, data, bytes)) {
 			close(sock); /* more would end the wait, and the connection */
 			rt_posix_turn(rt);
