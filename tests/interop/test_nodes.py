@@ -438,7 +438,8 @@ def test_ip_chooses_the_network(home):
     assert '"10.7.0.9/24"' in shown and '"fd73:6f66:7469:6201::2/64"' in shown
     topology.write_text(topology.read_text().replace("10.7.0.9/24", "10.1.0.1/16"))
     assert "choose another network with --ip" in run("--topology", topology).stderr
-    assert "no network for nodes" in run("--ip", "192.0.2.1/25").stderr
+    assert '"192.0.2.10/25"' in run("--ip", "192.0.2.9/25").stdout  # behind the nodes of another fabric
+    assert "no network for nodes" in run("--ip", "192.0.2.0/31").stderr
     done = run("--nodes", "7", "--ip", "192.0.2.0/29")
     assert "/29 has 6 addresses, and the topology 7 nodes" in done.stderr and done.returncode == 1
 
