@@ -857,7 +857,56 @@ def cable():
             yield f"hello_{name}_{how}", bytes([how]) + text
 
 
-MADE = {"agents": agents, "cable": cable, "engine": engine, "net_merge": net_merge, "pvrdma": pvrdma, "scsi": scsi, "sdp_machine": sdp_machine, "sdp_ring": sdp_ring, "sm": sm,
+# --- cable_frames: records of a kind, a length and bytes (fuzz_frames.c) ---
+
+CABLE, RDMA, PULL = 1, 1 << 1, 3 << 1
+FROM = 1 << 3  # host 1 of three
+N1, N2, ALL = 1 << 5, 2 << 5, 3 << 5
+
+
+def cable_frames():
+    """Hosts that show their addresses in each way, and RDMA between them and the nodes."""
+    def record(kind, data):
+        return bytes([kind, len(data)]) + data
+
+    def frame(kind, ether_type, data, vlan=None):
+        tag = b"" if vlan is None else pack(">HH", 0x8100, vlan)
+        return record(kind, bytes(12) + tag + pack(">H", ether_type) + data)
+
+    def mapped(*address):
+        return bytes(10) + b"\xff\xff" + bytes(address)
+
+    def rdma(kind, source, destination, bth=bytes.fromhex("6400ffff00000005000000008001000000000007") + bytes(12), vlan=0):
+        return record(kind | RDMA, bytes([vlan != 0, vlan]) + source + destination + bth)
+
+    def arp(address, mac=bytes.fromhex("525400000001")):
+        return bytes.fromhex("0001080006040001") + mac + bytes(address) + bytes(6) + bytes([10, 1, 0, 1])
+
+    host, node = mapped(10, 1, 9, 1), mapped(10, 1, 0, 1)
+    hello = frame(FROM | ALL, 0x0806, arp([10, 1, 9, 1]))
+    udp = bytes.fromhex("4500001c000000004011000a0a0109010a01000100010002000800" + "00" * 9)
+    solicit = bytes.fromhex("6000000000203aff") + bytes.fromhex("fd00" + "00" * 13 + "09") + bytes.fromhex(
+        "ff02" + "00" * 9 + "01ff000001") + bytes.fromhex("87000000" + "00" * 28)
+    says = {"arp": hello, "arp_of_another": frame(FROM, 0x0806, arp([10, 1, 9, 1], bytes(6))), "udp": frame(FROM | N1, 0x0800, udp),
+            "solicit": frame(FROM | ALL, 0x86dd, solicit), "vlan": frame(FROM | ALL, 0x0806, arp([10, 1, 9, 1]), 5),
+            "own_mac": record(0, bytes.fromhex("ffffffffffff027369000001") + pack(">H", 0x0806) + arp([10, 1, 0, 1])),
+            "no_mac": frame(0, 0x0806, arp([10, 1, 9, 1])), "short": record(FROM, bytes(13)), "nothing": record(0, b""),
+            "rdma": rdma(FROM | N1, host, node), "rdma_n2": rdma(FROM | N2, host, mapped(10, 1, 0, 2)),
+            "rdma_all": rdma(FROM | ALL, host, bytes.fromhex("ff0e" + "00" * 8 + "ffffef010203")),
+            "rdma_spoofed": rdma(FROM | N1, mapped(10, 1, 0, 2), node), "rdma_vlan": rdma(FROM | N1, host, node, vlan=5),
+            "rdma_ipv6": rdma(FROM | N1, bytes.fromhex("fd00" + "00" * 13 + "09"), bytes.fromhex("fd73" + "00" * 13 + "01")),
+            "rdma_qp0": rdma(FROM | N1, host, node, bytes.fromhex("6400ffff0000000000000000") + bytes(24)),
+            "rdma_none": rdma(FROM | N1, host, node, bytes(3)), "pull": record(PULL, b"")}
+    for name, data in says.items():
+        yield name, data
+        yield f"{name}_again", hello + data * 2
+        yield f"{name}_other_cable", hello + bytes([data[0] ^ CABLE]) + data[1:] + data
+    yield "all", b"".join(says.values())
+    yield "many_hosts", b"".join(record(0, bytes(6) + bytes([0x52, 0x54, 1, 0, i // 256, i % 256]) + pack(">H", 0x88b5)) for i in range(300))
+    yield "many_addresses", b"".join(frame(FROM | ALL, 0x0806, arp([10, 1, 8, i])) for i in range(20))
+
+
+MADE = {"agents": agents, "cable": cable, "cable_frames": cable_frames, "engine": engine, "net_merge": net_merge, "pvrdma": pvrdma, "scsi": scsi, "sdp_machine": sdp_machine, "sdp_ring": sdp_ring, "sm": sm,
         "transport": transport, "ucm": ucm, "ucma": ucma, "uverbs": uverbs}
 
 
