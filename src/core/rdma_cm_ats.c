@@ -257,7 +257,9 @@ int rdma_cm_publish(struct rt *rt, bool on)
 int rcm_ats_ask(struct rcm_id *id, void (*done)(int status, struct ib_sa_service_rec *resp, void *context))
 {
 	const struct sockaddr_storage *dst = &id->id.route.addr.dst_addr;
+	const mono_t now = rt_now(id->rt);
 	struct ib_sa_service_rec rec = {0};
+	u64 left_ms;
 	int ret;
 
 	if (!ats_of(id->rt) || !id->id.device || !is_ready(id->id.device, id->id.port_num))
@@ -266,8 +268,9 @@ int rcm_ats_ask(struct rcm_id *id, void (*done)(int status, struct ib_sa_service
 		if (records[i].family == dst->ss_family)
 			rec.id = cpu_to_be64(records[i].service_id);
 	put_address(&rec, dst);
+	left_ms = mono_before(now, id->give_up) ? (id->give_up.ns - now.ns) / NSEC_PER_MSEC : 0;
 	ret = ib_sa_service_rec_query(&core_fabric_of(id->rt)->rcm_sa_client, id->id.device, id->id.port_num,
-				      IB_MGMT_METHOD_GET, &rec, IB_SA_SERVICE_REC_SERVICE_ID | address_mask(), TIMEOUT_MS,
+				      IB_MGMT_METHOD_GET, &rec, IB_SA_SERVICE_REC_SERVICE_ID | address_mask(), MAX(left_ms, 1ul),
 				      GFP_KERNEL, done, id, &id->query);
 	if (ret < 0)
 		return -ENETUNREACH;

@@ -145,7 +145,7 @@ bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *add
 
 /* --- rdma_cm_ats.c --- */
 
-/** rcm_ats_ask() - ask the subnet administrator who has the IP address that is @id's destination
+/** rcm_ats_ask() - ask the subnet administrator who has the IP address that is @id's destination, until @id gives up
  *  @done: called once with @id as its context, after id->query_id became valid
  *  Return: 0; -ENETUNREACH addresses are not published (rdma_cm_publish()), or nobody can be asked */
 int rcm_ats_ask(struct rcm_id *id, void (*done)(int status, struct ib_sa_service_rec *resp, void *context));

@@ -114,6 +114,23 @@ static void an_address_of_nobody_is_none(void **state)
 	assert_int_equal(active.heard[1], RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
+static void the_time_out_is_the_caller_s(void **state)
+{
+	publish();
+	sa->silent = true;
+	begin_resolving("192.0.2.1");
+	run_ms(900);
+	assert_int_equal(active.num, 0);
+	run_ms(200);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_ADDR_ERROR);
+	active.num = 0;
+	assert_int_equal(rdma_resolve_addr(active.id, NULL, SA(((struct sockaddr_in[]){ip("192.0.2.1", PORT)})[0]), 3000), 0);
+	run_ms(2900);
+	assert_int_equal(active.num, 0);
+	run_ms(200);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_ADDR_ERROR);
+}
+
 static void own_addresses_are_not_asked_for(void **state)
 {
 	publish();
@@ -163,6 +180,7 @@ int main(void)
 		CASE(what_was_refused_is_tried_again),
 		CASE(an_address_of_another_fabric_is_found),
 		CASE(an_address_of_nobody_is_none),
+		CASE(the_time_out_is_the_caller_s),
 		CASE(own_addresses_are_not_asked_for),
 		CASE(nobody_is_asked_without_publishing),
 		CASE(an_id_may_go_while_it_asks),
