@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The protocol of a cable of Ethernet, which is that of QEMU's -netdev stream and of passt: session.h. The fabric makes frames
+ * The protocol of a cable of Ethernet, which is that of QEMU's -netdev stream: session.h. The fabric makes frames
  * and packets of each other (fabric/frames.h).
  */
 #include <errno.h>

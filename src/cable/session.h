@@ -17,7 +17,7 @@
  * there is room for it at the other end, and VL15 needs none. They are counted in bytes, and are as many as the
  * far side can keep for destinations that have no room.
  *
- * A cable of Ethernet speaks another protocol (frames.c), which its other side chooses: QEMU (-netdev stream), passt, or another
+ * A cable of Ethernet speaks another protocol (frames.c), which its other side chooses: QEMU (-netdev stream) or another
  * softibd. A message is the length of a frame (4 bytes, big-endian) and the frame, without FCS. There is nothing before
  * the first frame, no key, and no credits: a side that has no room does not read.
  *

@@ -16,6 +16,7 @@ from interop.test_capture import Capture, tshark
 from interop.test_faults import add, rule_of
 from interop.test_kill import softibd_pid
 from interop.test_nodes import allowed
+from interop.test_sdp_shell import Sshd, sshd_folder  # noqa: F401
 
 STAR = "star:2,spare=2"
 END = "s1:3"  # the first free port of the switch of STAR; the second is s1:4
@@ -412,6 +413,19 @@ def test_tcp_with_a_key(bare, address):
     wait_until(lambda: cables(here)[END]["connected"] and cables(there)[END]["connected"], "they connect")
     assert "with a key" in here.softib("cable") and f"connected to {HERE}/{END}" in there.softib("cable")
     wait_until(lambda: state(here) == state(there) == "Init", "the link trains")
+
+
+@pytest.mark.no_sanitizer("ssh does not start under a sanitizer's runtime")
+def test_ssh_carries_a_cable(bare, sshd_folder):
+    """From one Unix socket to another: both sides see a process of their own user."""
+    here, there, home = bare
+    sshd = Sshd(here, home, "127.0.0.1", options=())
+    here.softib("cable", END, "--listen", str(home / "far"))
+    there.start("n1", "sh", "-c", f"exec ssh {sshd.options} -N -L {home}/near:{home}/far 127.0.0.1")
+    wait_until((home / "near").exists, "ssh listens")
+    there.softib("cable", END, "--connect", str(home / "near"))
+    wait_until(lambda: all(cables(fabric)[END]["connected"] for fabric in (here, there)), "the cable is connected")
+    assert cables(there)[END]["peer"] == f"{HERE}/{END}"
 
 
 def test_tcp_of_ipv6_and_a_name(bare):
