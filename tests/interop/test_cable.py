@@ -16,6 +16,7 @@ from interop.test_capture import Capture, tshark
 from interop.test_faults import add, rule_of
 from interop.test_kill import softibd_pid
 from interop.test_nodes import allowed
+from interop.test_rdma_cm import hear_a_group
 from interop.test_sdp_shell import Sshd, sshd_folder  # noqa: F401
 
 STAR = "star:2,spare=2"
@@ -202,17 +203,8 @@ def test_ibping(both):
 
 def test_multicast(both):
     """Members on both sides hear what a node of one side sends."""
-    here, there = both
-    mckey = ["mckey", "-m", "239.1.1.1", "-C", 10]
-    receivers = [here.start("n1", *mckey), there.start("n1", *mckey)]
-
-    def all_heard():
-        there.run("n2", *mckey, "-s")
-        return all(receiver.poll() is not None for receiver in receivers)
-
-    wait_until(all_heard, "both receivers have heard ten messages")
-    for fabric, receiver in zip(both, receivers):
-        assert "return status 0" in fabric.finish(receiver)
+    for out in hear_a_group(both, both[1]):
+        assert "return status 0" in out, out
 
 
 @pytest.mark.skipif(not allowed(()), reason="the kernel allows no network namespaces")

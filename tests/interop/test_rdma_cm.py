@@ -220,19 +220,23 @@ def test_perftest(pair, args):
     assert status == 0 and re.search(r"^ (65536|4096|8) +[12]00 ", out, re.M), out
 
 
-def test_multicast(pair):
-    """Two programs of a node listen to a group; one of the other node sends to it until
-    both have heard it: it does not know when they have joined."""
+def hear_a_group(receivers, sender):
+    """A program on n1 of each of the fabrics listens to a group; one on n2 of another sends to it until
+    all have heard it: it does not know when they have joined. Return: what they printed"""
     mckey = ["mckey", "-m", "239.1.1.1", "-C", 10]
-    receivers = [pair.start("n1", *mckey), pair.start("n1", *mckey)]
+    processes = [fabric.start("n1", *mckey) for fabric in receivers]
 
     def all_heard():
-        pair.run("n2", *mckey, "-s")
-        return all(receiver.poll() is not None for receiver in receivers)
+        sender.run("n2", *mckey, "-s")
+        return all(process.poll() is not None for process in processes)
 
-    wait_until(all_heard, "both receivers have heard ten messages")
-    for receiver in receivers:
-        out = pair.finish(receiver)
+    wait_until(all_heard, "all receivers have heard ten messages")
+    return [fabric.finish(process) for fabric, process in zip(receivers, processes)]
+
+
+def test_multicast(pair):
+    """Two programs of a node listen to one group."""
+    for out in hear_a_group([pair, pair], pair):
         assert "joined dgid: ff12:4001:ffff::f01:101" in out, out
         assert "return status 0" in out, out
 

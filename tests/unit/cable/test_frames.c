@@ -5,48 +5,34 @@
 #include "../test.h"
 
 #include "base/bytes.h"
-#include "cable/session.h"
+#include "heard.h"
 #include "fabric/ethernet.h"
 #include "runtime/sim/rt_sim.h"
 
 #define FRAME 60
 
 struct side {
+	struct heard heard;
 	struct rt *rt;
 	struct topology topo;
 	struct topo_node node;
 	struct topo_port port[2];
 	struct fab_frames frames;
 	struct cable_session session;
-	int opened, links, packets;
-	struct fab_outlet_link link;
 	uint8_t bytes[FRAME + 100];
 	struct fab_packet pkt; /* the last one that arrived */
 };
-
-static void opened(void *ctx)
-{
-	((struct side *)ctx)->opened++;
-}
-
-static void far_link(void *ctx, const struct fab_outlet_link *link)
-{
-	struct side *side = ctx;
-
-	side->links++;
-	side->link = *link;
-}
 
 static void packet(void *ctx, struct fab_packet *pkt)
 {
 	struct side *side = ctx;
 
-	side->packets++;
+	side->heard.packets++;
 	side->pkt = *pkt;
 	side->pkt.bytes = memcpy(side->bytes, pkt->bytes, MIN(pkt->len, sizeof(side->bytes)));
 }
 
-static const struct cable_ops ops = {.opened = opened, .far_link = far_link, .packet = packet};
+static const struct cable_ops ops = {.opened = heard_opened, .far_link = heard_far_link, .packet = packet};
 
 /* a fabric of one switch, at whose port the cable is */
 static struct side *begin(void)
@@ -92,14 +78,14 @@ static void it_is_open_at_once(void **state)
 	size_t len;
 
 	cable_session_link(&side->session, &own);
-	assert_int_equal(side->links, 0);
+	assert_int_equal(side->heard.links, 0);
 	cable_session_start(&side->session);
-	assert_int_equal(side->opened, 1);
+	assert_int_equal(side->heard.opened, 1);
 	for (int i = 0; i < 2; i++)
 		cable_session_link(&side->session, &own);
-	assert_int_equal(side->links, 1);
-	assert_true(side->link.plugged && side->link.phys_request == WIRE_PHYS_POLLING);
-	assert_int_equal(side->link.speed_enabled, 4);
+	assert_int_equal(side->heard.links, 1);
+	assert_true(side->heard.link.plugged && side->heard.link.phys_request == WIRE_PHYS_POLLING);
+	assert_int_equal(side->heard.link.speed_enabled, 4);
 	cable_session_output(&side->session, &len);
 	assert_int_equal(len, 0); /* nothing is said before the first frame */
 	end(side);
@@ -119,7 +105,7 @@ static void frames_arrive_in_any_portions(void **state)
 		at += (size_t)cable_session_input(&side->session, bytes + at, have - at);
 	}
 	assert_int_equal(have, n);
-	assert_int_equal(side->packets, 3);
+	assert_int_equal(side->heard.packets, 3);
 	assert_int_equal(side->frames.received, 3);
 	end(side);
 }
@@ -173,9 +159,9 @@ static void a_full_side_does_not_read(void **state)
 	cable_session_start(&side->session);
 	while (!cable_session_is_full(&side->session)) {
 		assert_int_equal(cable_session_input(&side->session, bytes, n), n);
-		assert_true(side->packets <= (int)(CABLE_WINDOW / 1000 + 1));
+		assert_true(side->heard.packets <= (int)(CABLE_WINDOW / 1000 + 1));
 	}
-	assert_true(side->packets > (int)(CABLE_WINDOW / 1100));
+	assert_true(side->heard.packets > (int)(CABLE_WINDOW / 1100));
 	cable_session_consumed(&side->session, side->pkt.len);
 	assert_false(cable_session_is_full(&side->session));
 	end(side);

@@ -5,13 +5,12 @@
 #include "../test.h"
 
 #include "base/bytes.h"
-#include "cable/session.h"
+#include "heard.h"
 
 struct side {
+	struct heard heard;
 	struct cable_session session;
 	struct side *other;
-	int opened, links, packets;
-	struct fab_outlet_link link;
 	uint8_t last_hops;
 	size_t last_len;
 	bool keeps; /* it does not say that it has consumed what arrived */
@@ -21,31 +20,18 @@ static const uint8_t key[CABLE_KEY_BYTES] = {1, 2, 3}, other_key[CABLE_KEY_BYTES
 
 static uint8_t serial; /* of the random numbers of the next sessions */
 
-static void opened(void *ctx)
-{
-	((struct side *)ctx)->opened++;
-}
-
-static void far_link(void *ctx, const struct fab_outlet_link *link)
-{
-	struct side *side = ctx;
-
-	side->links++;
-	side->link = *link;
-}
-
 static void packet(void *ctx, struct fab_packet *pkt)
 {
 	struct side *side = ctx;
 
-	side->packets++;
+	side->heard.packets++;
 	side->last_hops = pkt->hops;
 	side->last_len = pkt->len;
 	if (!side->keeps && pkt->lrh.vl != WIRE_VL_MANAGEMENT)
 		cable_session_consumed(&side->session, pkt->len);
 }
 
-static const struct cable_ops ops = {.opened = opened, .far_link = far_link, .packet = packet};
+static const struct cable_ops ops = {.opened = heard_opened, .far_link = heard_far_link, .packet = packet};
 
 static void begin(struct side *side, bool listens, const uint8_t *with_key, uint64_t guid)
 {
@@ -168,8 +154,8 @@ static void both_sides_know_each_other(void **state)
 	struct side *sides = make_open();
 
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(sides[i].opened, 1);
-		assert_int_equal(sides[i].links, 1);
+		assert_int_equal(sides[i].heard.opened, 1);
+		assert_int_equal(sides[i].heard.links, 1);
 		assert_int_equal(sides[i].session.may_send, CABLE_WINDOW);
 	}
 	assert_string_equal(sides[1].session.far.name, "lab1/s1:5");
@@ -183,7 +169,7 @@ static void bytes_may_come_one_by_one(void **state)
 	uint8_t buf[256];
 	size_t len, have = 0;
 
-	while (!sides[0].opened) {
+	while (!sides[0].heard.opened) {
 		const uint8_t *out = cable_session_output(&sides[1].session, &len);
 		ssize_t n;
 
@@ -205,7 +191,7 @@ static void the_same_key_opens(void **state)
 	struct side *sides = make(key, key);
 
 	assert_true(talk(sides));
-	assert_int_equal(sides[0].opened + sides[1].opened, 2);
+	assert_int_equal(sides[0].heard.opened + sides[1].heard.opened, 2);
 	end(sides);
 }
 
@@ -214,7 +200,7 @@ static void another_key_does_not(void **state)
 	struct side *sides = make(key, other_key);
 
 	assert_false(talk(sides));
-	assert_int_equal(sides[0].opened + sides[1].opened, 0);
+	assert_int_equal(sides[0].heard.opened + sides[1].heard.opened, 0);
 	assert_non_null(strstr(sides[0].session.error, "another key"));
 	end(sides);
 }
@@ -227,7 +213,7 @@ static void a_key_on_one_side_alone_does_not(void **state)
 	assert_non_null(strstr(sides[0].session.error, "has no key"));
 	assert_int_equal(carry(&sides[0], SIZE_MAX), -EPROTO);
 	assert_non_null(strstr(sides[1].session.error, "has a key"));
-	assert_int_equal(sides[0].opened + sides[1].opened, 0);
+	assert_int_equal(sides[0].heard.opened + sides[1].heard.opened, 0);
 	end(sides);
 }
 
@@ -247,7 +233,7 @@ static void a_proof_that_is_sent_back_is_none(void **state)
 	assert_int_equal(out[4], CABLE_PROOF);
 	memcpy(hello, out, len);
 	assert_int_equal(cable_session_input(&sides[0].session, hello, len), -EPROTO);
-	assert_int_equal(sides[0].opened, 0);
+	assert_int_equal(sides[0].heard.opened, 0);
 	end(sides);
 }
 
@@ -266,7 +252,7 @@ static void a_proof_of_another_connection_is_none(void **state)
 	out = cable_session_output(&before[1].session, &len); /* its HELLO and its proof */
 	memcpy(bytes, out, len);
 	assert_int_equal(cable_session_input(&sides[0].session, bytes, len), -EPROTO);
-	assert_int_equal(sides[0].opened, 0);
+	assert_int_equal(sides[0].heard.opened, 0);
 	end(before);
 	end(sides);
 }
@@ -294,7 +280,7 @@ static void a_fabric_may_have_both_ends(void **state)
 	sides[0].other = &sides[1];
 	sides[1].other = &sides[0];
 	assert_true(carry(&sides[1], SIZE_MAX) > 0);
-	assert_int_equal(sides[0].opened, 1);
+	assert_int_equal(sides[0].heard.opened, 1);
 	end(sides);
 }
 
@@ -308,8 +294,8 @@ static void a_link_is_told_when_it_changes(void **state)
 	cable_session_link(&sides[0].session, &link);
 	cable_session_link(&sides[0].session, &link);
 	assert_true(talk(sides));
-	assert_int_equal(sides[1].links, 2);
-	assert_true(fab_outlet_links_equal(&sides[1].link, &link));
+	assert_int_equal(sides[1].heard.links, 2);
+	assert_true(fab_outlet_links_equal(&sides[1].heard.link, &link));
 	end(sides);
 }
 
@@ -319,7 +305,7 @@ static void packets_cross_with_their_hops(void **state)
 
 	assert_int_equal(send_packet(&sides[0], 4096, 0), 0);
 	assert_true(talk(sides));
-	assert_int_equal(sides[1].packets, 1);
+	assert_int_equal(sides[1].heard.packets, 1);
 	assert_int_equal(sides[1].last_hops, 7);
 	assert_int_equal(sides[1].last_len, WIRE_LRH_BYTES + 12 + 8 + 4096);
 	end(sides);
@@ -349,7 +335,7 @@ static void what_cannot_be_written_waits(void **state)
 	cable_session_output(&sides[0].session, &len);
 	assert_true(len > 4096u * (size_t)n);
 	assert_true(talk(sides));
-	assert_int_equal(sides[1].packets, n + 1);
+	assert_int_equal(sides[1].heard.packets, n + 1);
 	assert_int_equal(send_packet(&sides[0], 4096, 0), 0);
 	end(sides);
 }
@@ -390,7 +376,7 @@ static void credits_come_back_in_steps(void **state)
 		assert_int_equal(send_packet(&sides[0], 4096, 0), 0);
 		assert_true(talk(sides));
 	}
-	assert_int_equal(sides[1].packets, packets);
+	assert_int_equal(sides[1].heard.packets, packets);
 	end(sides);
 }
 
@@ -457,7 +443,7 @@ static void messages_out_of_turn_break_it(void **state)
 						     make(cases[i].has_key ? key : NULL, cases[i].has_key ? key : NULL);
 
 		breaks(&sides[0], cases[i].type, (uint8_t[32]){0}, 32, "the other side");
-		assert_int_equal(sides[0].links, cases[i].open);
+		assert_int_equal(sides[0].heard.links, cases[i].open);
 		end(sides);
 	}
 }
